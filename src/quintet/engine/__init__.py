@@ -1,0 +1,1 @@
+"""Verbs, true for every protocol. Imports the domain only; the outside comes in through ports."""

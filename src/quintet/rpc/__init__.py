@@ -1,0 +1,1 @@
+"""Bytes and calls: framing, rows, dispatch, writers, transports. Knows no core word."""

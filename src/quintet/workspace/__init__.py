@@ -1,0 +1,1 @@
+"""The real parts behind the ports: files, processes, command parsing, project roots."""
