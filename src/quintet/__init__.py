@@ -1,3 +1,3 @@
-"""Quintet: one coding-agent server, one engine, five published protocols. This file imports nothing, so that starting stays fast."""
+"""Quintet: one coding-agent server, one engine, five published protocols. Imports nothing, so starting stays fast."""
 
 __version__ = "0.1.0"

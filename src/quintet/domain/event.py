@@ -1,0 +1,283 @@
+"""Events: numbered records of everything that happens. Each kind is declared once, in the table at the end,
+with its payload type, its durability class and who may write it. Pure: no I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from quintet.domain.command import Command, Outcome
+from quintet.domain.errors import ErrorInfo
+from quintet.domain.grant import Grant
+from quintet.domain.ids import event_id
+from quintet.domain.interaction import Decision, Interaction
+from quintet.domain.item import Item, ResultStatus
+from quintet.domain.model import Finish, Usage
+from quintet.domain.thread import Thread
+from quintet.domain.tool import Effect, Todo
+from quintet.domain.turn import Mode, Turn, TurnState
+from quintet.domain.view import ViewReason
+
+
+class Durability(StrEnum):
+    FACT = "fact"  # fsynced before anyone hears of it, kept
+    DELTA = "delta"  # numbered and published, no fsync of its own, pruned once its item is complete
+    SIGNAL = "signal"  # like a delta, short-lived, in no thread
+
+
+class Payload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an event says, beside when and where."""
+
+
+class Delta(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A piece of a growing item. Arrays instead of objects: a delta's row should not outweigh its words."""
+
+
+class ThreadCreated(Payload, frozen=True):
+    thread: Thread
+
+
+class ThreadUpdated(Payload, frozen=True):
+    """Only what changed."""
+
+    title: str | None = None
+    title_final: bool | None = None
+    cwd: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    plan_mode: bool | None = None
+
+
+class ThreadDeleted(Payload, frozen=True):
+    pass
+
+
+class ViewChanged(Payload, frozen=True):
+    reason: ViewReason
+    keep_through: int = 0
+    first_kept: int = 0
+    summary_item: int = 0  # ordinal
+
+
+class TurnQueued(Payload, frozen=True):
+    turn: Turn
+
+
+class TurnStarted(Payload, frozen=True):
+    owner: str
+    epoch: int
+    mode: Mode
+    model: str = ""
+
+
+class TurnSteered(Payload, frozen=True):
+    command: str
+    item: str
+
+
+class TurnCancelRequested(Payload, frozen=True):
+    command: str
+    reason: str = ""
+
+
+class TurnFinished(Payload, frozen=True):
+    state: TurnState
+    steps: int = 0
+    error: ErrorInfo | None = None
+
+
+class StepStarted(Payload, frozen=True):
+    step: str
+    number: int
+    model: str
+
+
+class StepRetried(Payload, frozen=True):
+    step: str
+    attempt: int
+    wait_s: float
+    reason: str
+
+
+class StepFinished(Payload, frozen=True):
+    step: str
+    number: int
+    model: str
+    finish: Finish | None = None
+    usage: Usage | None = None
+    error: ErrorInfo | None = None
+
+
+class ItemAdded(Payload, frozen=True):
+    item: Item
+
+
+class TextDelta(Delta, frozen=True):
+    item: str
+    index: int
+    text: str
+
+
+class ReasoningDelta(Delta, frozen=True):
+    item: str
+    index: int
+    text: str
+
+
+class ToolInputDelta(Delta, frozen=True):
+    item: str
+    index: int
+    call_id: str
+    name: str
+    text: str
+
+
+class ToolOutputDelta(Delta, frozen=True):
+    call_id: str
+    name: str
+    index: int
+    stream: str  # stdout | stderr
+    text: str
+
+
+class ToolStarted(Payload, frozen=True):
+    """The intent: committed before a call with effects runs."""
+
+    call_id: str
+    name: str
+    effect: Effect
+    title: str
+    digest: str = ""
+    rule: str = ""  # what allowed it: a rule, a grant id or an interaction id
+
+
+class ToolFinished(Payload, frozen=True):
+    call_id: str
+    name: str
+    status: ResultStatus
+    elapsed_ms: int = 0
+
+
+class EffectUnknown(Payload, frozen=True):
+    """An intent without a result after a crash. Never run again by itself; a person looks."""
+
+    call_id: str
+    name: str
+    title: str
+
+
+class InteractionRequested(Payload, frozen=True):
+    interaction: Interaction
+
+
+class InteractionResolved(Payload, frozen=True):
+    interaction: str
+    call_id: str
+    decision: Decision
+
+
+class GrantMade(Payload, frozen=True):
+    grant: Grant
+
+
+class GrantRevoked(Payload, frozen=True):
+    grant: str
+
+
+class CommandPosted(Payload, frozen=True):
+    command: Command
+
+
+class CommandSettled(Payload, frozen=True):
+    command: str
+    outcome: Outcome
+    detail: str = ""
+
+
+class TodoUpdated(Payload, frozen=True):
+    todos: tuple[Todo, ...]
+
+
+AnyPayload = Payload | Delta
+
+
+class Kind(msgspec.Struct, frozen=True):
+    name: str
+    payload: type[AnyPayload]
+    durability: Durability
+    leased: bool  # only the owner of the thread's current epoch may write it
+
+
+FACT, DELTA = Durability.FACT, Durability.DELTA
+KINDS: tuple[Kind, ...] = (
+    Kind("thread.created", ThreadCreated, FACT, leased=False),
+    Kind("thread.updated", ThreadUpdated, FACT, leased=False),
+    Kind("thread.deleted", ThreadDeleted, FACT, leased=False),
+    Kind("thread.view_changed", ViewChanged, FACT, leased=False),
+    Kind("turn.queued", TurnQueued, FACT, leased=False),
+    Kind("turn.started", TurnStarted, FACT, leased=True),
+    Kind("turn.steered", TurnSteered, FACT, leased=True),
+    Kind("turn.cancel_requested", TurnCancelRequested, FACT, leased=True),
+    Kind("turn.finished", TurnFinished, FACT, leased=True),
+    Kind("step.started", StepStarted, FACT, leased=True),
+    Kind("step.retried", StepRetried, FACT, leased=True),
+    Kind("step.finished", StepFinished, FACT, leased=True),
+    Kind("item.added", ItemAdded, FACT, leased=True),
+    Kind("text.delta", TextDelta, DELTA, leased=True),
+    Kind("reasoning.delta", ReasoningDelta, DELTA, leased=True),
+    Kind("tool.input_delta", ToolInputDelta, DELTA, leased=True),
+    Kind("tool.output_delta", ToolOutputDelta, DELTA, leased=True),
+    Kind("tool.started", ToolStarted, FACT, leased=True),
+    Kind("tool.finished", ToolFinished, FACT, leased=True),
+    Kind("effect.unknown", EffectUnknown, FACT, leased=True),
+    Kind("interaction.requested", InteractionRequested, FACT, leased=True),
+    Kind("interaction.resolved", InteractionResolved, FACT, leased=False),
+    Kind("grant.made", GrantMade, FACT, leased=False),
+    Kind("grant.revoked", GrantRevoked, FACT, leased=False),
+    Kind("command.posted", CommandPosted, FACT, leased=False),
+    Kind("command.settled", CommandSettled, FACT, leased=False),
+    Kind("todo.updated", TodoUpdated, FACT, leased=True),
+)
+KIND_BY_NAME = {k.name: k for k in KINDS}
+KIND_OF = {k.payload: k for k in KINDS}
+
+
+class Draft(msgspec.Struct, frozen=True, gc=False):
+    """An event before the journal gave it a number."""
+
+    payload: AnyPayload
+    thread: str = ""
+    turn: str = ""
+
+
+class Event(msgspec.Struct, frozen=True):
+    seq: int
+    kind: str
+    at_ms: int
+    payload: AnyPayload | None  # None only when damaged
+    thread: str = ""
+    root: str = ""
+    turn: str = ""
+    damaged: bool = False  # its checksum does not match; shown as such, never served as good
+
+    @property
+    def id(self) -> str:
+        return event_id(self.seq)
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Deltas between these numbers are gone; every fact is still there."""
+
+    from_seq: int
+    to_seq: int
+    signals: bool = False
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """How far the journal reaches back and forward."""
+
+    last: int  # the newest committed seq
+    pruned_through: int  # deltas up to here may be gone
+    signals_through: int  # signals up to here may be gone

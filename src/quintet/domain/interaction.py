@@ -1,0 +1,81 @@
+"""Interaction: something the engine waits for a person or client to answer, as durable state."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from quintet.domain.grant import GrantOffer
+from quintet.domain.principal import Principal
+
+
+class Verdict(StrEnum):
+    ALLOW = "allow"
+    DENY = "deny"
+    ANSWER = "answer"
+
+
+class Approval(msgspec.Struct, frozen=True, tag="approval", omit_defaults=True):
+    """May this call run? Carries everything that will happen, whole; a grant binds to what is shown here."""
+
+    tool: str
+    title: str
+    command: str = ""
+    cwd: str = ""
+    paths: tuple[str, ...] = ()
+    diff: str = ""
+    digest: str = ""
+    reason: str = ""  # which rule asks
+    notes: tuple[str, ...] = ()  # e.g. NOT SANDBOXED
+    offers: tuple[GrantOffer, ...] = ()  # what "always" would remember
+
+
+class Option(msgspec.Struct, frozen=True, omit_defaults=True):
+    label: str
+    description: str = ""
+
+
+class QuestionItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    text: str
+    options: tuple[Option, ...] = ()
+    header: str = ""
+    multiple: bool = False
+
+
+class Question(msgspec.Struct, frozen=True, tag="question"):
+    items: tuple[QuestionItem, ...]
+
+
+class ExternalCall(msgspec.Struct, frozen=True, tag="external_call"):
+    """A tool that lives in the client; the answer is its result."""
+
+    tool: str
+    input: str
+
+
+Request = Approval | Question | ExternalCall
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    verdict: Verdict
+    by: Principal
+    at_ms: int
+    reason: str = ""  # person's words, or timeout / cancelled / interrupted / shutdown / fail
+    answers: tuple[tuple[str, ...], ...] = ()  # one tuple of chosen labels per question
+    result: dict[str, Any] = {}  # of an external call: {"text": …, "is_error": …}
+    grant: str = ""  # the grant made together with this decision
+
+
+class Interaction(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: str
+    thread: str
+    root: str
+    turn: str
+    call_id: str
+    request: Request
+    created_ms: int
+    expires_ms: int = 0  # 0 = never by itself
+    holds: bool = True  # its call waits for it; deferred ones outlive their turn
+    decision: Decision | None = None

@@ -1,0 +1,96 @@
+"""Items: what a thread durably consists of and what a model gets to see. Never rewritten once added."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class ImagePart(msgspec.Struct, frozen=True, tag="image"):
+    media_type: str
+    data: str  # base64
+
+
+Part = TextPart | ImagePart
+
+
+class ResultStatus(StrEnum):
+    OK = "ok"
+    ERROR = "error"
+    DENIED = "denied"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"  # the process died between intent and result
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
+    parts: tuple[Part, ...]
+    steered: bool = False
+
+
+class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", omit_defaults=True):
+    text: str
+    partial: bool = False  # the model was cut off; what came is kept and marked
+
+
+class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
+    text: str
+    signature: str = ""
+    partial: bool = False
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True):
+    call_id: str
+    name: str
+    input: str  # the JSON text exactly as the model wrote it
+    partial: bool = False
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=True):
+    call_id: str
+    name: str
+    status: ResultStatus
+    text: str  # what the model reads
+    message: str = ""  # one short line for people
+    display: tuple[dict[str, Any], ...] = ()
+    changed_files: tuple[str, ...] = ()
+    diff: str = ""
+
+
+class Summary(msgspec.Struct, frozen=True, tag="summary"):
+    """What a compaction left of the items before it."""
+
+    text: str
+
+
+Body = UserMessage | AssistantMessage | Reasoning | ToolCall | ToolResult | Summary
+
+
+class Item(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: str
+    thread: str
+    turn: str
+    ordinal: int  # 1, 2, 3 … within the thread; given by the journal, 0 before that
+    at_ms: int
+    body: Body
+    origin: str = ""  # the item this one was forked or imported from
+
+
+def text_of(body: Body) -> str:
+    """The searchable words of an item."""
+    match body:
+        case UserMessage(parts=parts):
+            return "\n".join(p.text for p in parts if isinstance(p, TextPart))
+        case ToolCall(name=name, input=given):
+            return f"{name} {given}"
+        case _:
+            return body.text
+
+
+def user_text(text: str, *, steered: bool = False) -> UserMessage:
+    return UserMessage((TextPart(text),), steered)

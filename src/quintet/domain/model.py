@@ -1,0 +1,79 @@
+"""Models as the engine sees them: a request made of items, and a stream of chunks coming back."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from quintet.domain.item import Item
+from quintet.domain.tool import ToolSpec
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """As the provider reported it; None means it did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class Finish(StrEnum):
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    REFUSAL = "refusal"
+    OTHER = "other"
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    model: str  # the part after "provider/"
+    instructions: str
+    items: tuple[Item, ...]
+    tools: tuple[ToolSpec, ...]
+    thread: str
+    options: dict[str, Any] = {}
+
+
+class TextChunk(msgspec.Struct, frozen=True, gc=False):
+    text: str
+
+
+class ReasoningChunk(msgspec.Struct, frozen=True, gc=False):
+    text: str
+    signature: str = ""
+
+
+class ToolStart(msgspec.Struct, frozen=True, gc=False):
+    """A tool call begins. The call id is the provider's own; the engine makes it unique if it repeats."""
+
+    call_id: str
+    name: str
+
+
+class ToolInput(msgspec.Struct, frozen=True, gc=False):
+    """More of a call's JSON text."""
+
+    call_id: str
+    text: str
+
+
+class UsageChunk(msgspec.Struct, frozen=True):
+    usage: Usage
+
+
+class FinishChunk(msgspec.Struct, frozen=True):
+    reason: Finish
+
+
+class RetryChunk(msgspec.Struct, frozen=True):
+    """The provider is trying again by itself; watchers are told."""
+
+    attempt: int
+    wait_s: float
+    reason: str
+
+
+Chunk = TextChunk | ReasoningChunk | ToolStart | ToolInput | UsageChunk | FinishChunk | RetryChunk

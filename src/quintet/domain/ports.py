@@ -1,0 +1,222 @@
+"""What the engine asks of the outside, by role. Protocols only; the composition root says who plays them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from quintet.domain.command import Command, Outcome
+from quintet.domain.event import Draft, Event, Marks, TurnFinished
+from quintet.domain.grant import Grant
+from quintet.domain.interaction import Decision, Interaction, QuestionItem
+from quintet.domain.item import Item
+from quintet.domain.model import Chunk, ModelRequest
+from quintet.domain.project import Project
+from quintet.domain.thread import Handle, SearchHit, Thread, ThreadQuery
+from quintet.domain.tool import Prepared, Todo, ToolOutcome, ToolSpec
+from quintet.domain.turn import ClientKey, Lease, Turn
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall-clock time, for people."""
+
+    def monotonic_s(self) -> float:
+        """For every wait and limit; never steps back."""
+
+
+class Secrets(Protocol):
+    def known_values(self) -> Sequence[str]:
+        """Secret values that must never be stored or shown."""
+
+
+class Provider(Protocol):
+    def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The model's answer, piece by piece. Raises ProviderFailed; closing the iterator stops the model."""
+
+
+class Models(Protocol):
+    """The provider table of whoever starts a turn."""
+
+    def resolve(self, reference: str) -> tuple[str, Provider]:
+        """(full reference, provider) for "provider/model" or "" = default; raises NotConfigured."""
+
+
+class ToolContext(Protocol):
+    """What a running call may use. Cancelling a call cancels its task."""
+
+    @property
+    def cwd(self) -> str: ...
+    @property
+    def thread(self) -> str: ...
+    @property
+    def call_id(self) -> str: ...
+
+    def emit_output(self, stream: str, text: str) -> None: ...
+    async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
+        """The chosen labels per question, or None when nobody answered in time or the person declined."""
+
+    async def set_todos(self, todos: Sequence[Todo]) -> None: ...
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+        """Check the arguments without changing anything; raises Invalid with words for the model."""
+
+    async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome: ...
+
+
+class ParsedCommand(msgspec.Struct, frozen=True):
+    """A shell command as rules see it. Not understood is never allowed by a rule or grant."""
+
+    understood: bool
+    commands: tuple[tuple[str, ...], ...] = ()  # argv of each simple command in the line
+    destructive: bool = False
+
+
+class CommandParser(Protocol):
+    def parse(self, command: str) -> ParsedCommand: ...
+
+
+class Enqueued(msgspec.Struct, frozen=True):
+    turn: Turn
+    folded: bool  # an earlier request with the same key had made it
+
+
+class Recovery(msgspec.Struct, frozen=True):
+    """What was found dead in a thread and ended."""
+
+    turns: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # titles of effects whose outcome nobody knows
+
+
+class PruneReport(msgspec.Struct, frozen=True):
+    deltas: int
+    signals: int
+    bytes_freed: int
+    pruned_through: int
+
+
+Listener = Callable[[Sequence[Event]], None]
+
+
+class Journal(Protocol):
+    """The one store of everything that happens. Every write is one transaction; facts are on disk when it returns."""
+
+    @property
+    def owner(self) -> str:
+        """This process, as others see it; alive exactly while its lock is held."""
+
+    # --- writing -----------------------------------------------------------------------------------------------
+    def push(self, drafts: Sequence[Draft], lease: Lease) -> None:
+        """Deltas: queued at once, in order with every other write; never waits. A lost lease shows in `room`."""
+
+    async def room(self) -> None:
+        """Back-pressure for `push`: returns when the writer has caught up enough; raises what a push failed with."""
+
+    async def append(self, drafts: Sequence[Draft], *, lease: Lease | None = None) -> list[Event]:
+        """Facts (and deltas among them). Raises LeaseLost when a leased kind is written without the current lease."""
+
+    async def create_thread(
+        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = ()
+    ) -> Thread:
+        """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live."""
+
+    async def delete_thread(self, thread: str) -> None:
+        """thread.deleted for it and its children, then their rows go, in bounded steps. Busy while a turn runs."""
+
+    async def enqueue(self, turn: Turn, *, only_idle: bool = False, key: ClientKey | None = None) -> Enqueued:
+        """turn.queued. Busy if `only_idle` and the thread has a running or queued turn. Folds equal keys, Conflict on
+        another body. A dead running or queued turn of the thread is ended first and does not count as busy."""
+
+    async def claim(self, turn: str, *, mode: str, model: str) -> Lease:
+        """Take the thread for the head of its queue: epoch + 1, turn.started, the input as an item, one commit.
+        A dead owner's turn is ended first in the same transaction. Busy while a living owner has it or another turn is
+        before this one (data: owner, turn); TurnOver when the turn has ended."""
+
+    async def finish(self, lease: Lease, finished: TurnFinished, drafts: Sequence[Draft] = ()) -> list[Event]:
+        """drafts, then the turn's one terminal event; holding interactions of the turn are resolved as denied, pending
+        commands settled turn_over, the owner cleared: one commit. Accepted even when storage is full (reserve)."""
+
+    async def drop_queued(self, turn: str, finished: TurnFinished) -> bool:
+        """End a queued turn that never ran. By its runner, or by anybody once that is dead. False if not queued."""
+
+    async def recover(self, thread: str = "") -> Recovery:
+        """End what dead processes left running or queued in this thread (or in all): interrupted, its holding
+        interactions denied, intents without result unknown, partial text kept as partial items."""
+
+    async def resolve(self, interaction: str, decision: Decision, *, grant: Grant | None = None) -> Interaction:
+        """First answer wins, with its grant in the same commit; AlreadyResolved (data: decision) afterwards."""
+
+    async def post(self, command: Command) -> Command:
+        """Put a command into the owner's inbox (command.posted). TurnOver if the turn has ended."""
+
+    async def settle(
+        self, command: str, outcome: Outcome, drafts: Sequence[Draft], lease: Lease, detail: str = ""
+    ) -> list[Event]:
+        """The owner's answer and what it does with it, one commit."""
+
+    async def use_grant(self, grant: str) -> bool:
+        """Count one use; False if it has none left, expired or was revoked meanwhile."""
+
+    async def revoke_grant(self, grant: str) -> None: ...
+    async def project(self, root: str, name: str) -> Project:
+        """The project with this root, registered on first sight under a free name derived from `name`."""
+
+    async def prune(self, *, now_ms: int, grace_s: float = 900.0) -> PruneReport:
+        """Drop deltas whose items are complete and whose turns ended a grace period ago, and old signals."""
+
+    # --- reading: short, never across an await of the caller ------------------------------------------------------
+    async def marks(self) -> Marks: ...
+    async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
+        """Events with seq > after in order, of a root thread or of all."""
+
+    async def thread(self, thread: str) -> Thread:
+        """NotFound when it never was or is deleted."""
+
+    async def threads(self, query: ThreadQuery) -> list[Thread]: ...
+    async def items(self, thread: str, *, after: int = 0, limit: int = 500, newest: bool = False) -> list[Item]:
+        """Items by ordinal; `newest` gives the last `limit` ones (still ascending)."""
+
+    async def turn(self, turn: str) -> Turn: ...
+    async def turns(self, thread: str, *, live: bool = False) -> list[Turn]: ...
+    async def interaction(self, interaction: str) -> Interaction: ...
+    async def interactions(self, *, root: str = "", pending: bool = True) -> list[Interaction]: ...
+    async def grants(self, *, root: str = "", project: str = "") -> list[Grant]:
+        """Live grants that could serve a call there; everything live when neither is given."""
+
+    async def commands(self, thread: str) -> list[Command]:
+        """Commands without outcome, oldest first."""
+
+    async def command(self, command: str) -> Command: ...
+    async def unknown_effects(self, thread: str = "") -> list[Event]:
+        """effect.unknown events, newest first."""
+
+    async def find_handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
+        """The live handle, else the newest deleted one, else None."""
+
+    async def projects(self) -> list[Project]: ...
+    async def search(
+        self, words: str, *, project: str = "", hidden: bool = False, limit: int = 50
+    ) -> list[SearchHit]: ...
+    async def alive(self, owner: str) -> bool: ...
+
+    # --- live ------------------------------------------------------------------------------------------------------
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call with every committed event of this process and, after `tail`, of others: strictly by seq, on the event
+        loop, in batches. Returns the function that stops it."""
+
+    def changed_elsewhere(self) -> bool:
+        """Whether another connection committed since last asked. Costs microseconds."""
+
+    async def tail(self) -> None:
+        """Publish what other processes committed."""
+
+    async def close(self) -> None: ...
+
+
+Answerer = Callable[[Interaction], Awaitable[None]]
