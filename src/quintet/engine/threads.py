@@ -14,7 +14,7 @@ from quintet.domain.item import Body, Item
 from quintet.domain.ports import Recovery
 from quintet.domain.principal import Principal
 from quintet.domain.thread import TITLE_LENGTH, Handle, SearchHit, Thread, ThreadQuery, ThreadSettings
-from quintet.domain.view import View, ViewReason, forked
+from quintet.domain.view import EVERYTHING, View, ViewReason, forked
 from quintet.engine.feed import Feed
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.turns import Turns
@@ -46,7 +46,7 @@ class Threads:
         title_final: bool = False,
         handle: Handle | None = None,
         items: Sequence[Item] = (),
-        view: View = View(),
+        view: View = EVERYTHING,
         forked_from: str = "",
     ) -> Thread:
         """A new thread, empty or with given items (a fork's, an imported file's), in one commit."""
@@ -103,7 +103,7 @@ class Threads:
             raise NotFound(f"{words} an id like {text!r}.")
         return matches[0]
 
-    async def list(self, query: ThreadQuery) -> list[Thread]:
+    async def page(self, query: ThreadQuery) -> list[Thread]:
         return await self._journal.threads(query)
 
     async def search(self, words: str, *, project: str = "", hidden: bool = False, limit: int = 50) -> list[SearchHit]:
