@@ -10,12 +10,32 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from quintet.domain.event import Event, Gap, TurnFinished, TurnStarted
+from quintet.domain.event import Event, Gap, Marks, TurnFinished, TurnStarted
 from quintet.domain.ports import Journal
 from quintet.engine.tailing import Tailing
 
 QUEUE_LIMIT = 1_000
 PAGE = 500
+
+
+def gap_after(cursor: int, marks: Marks) -> Gap | None:
+    """What a reader at this cursor can no longer get; facts are never part of it."""
+    if cursor >= marks.pruned_through:
+        return None
+    return Gap(cursor + 1, marks.pruned_through, cursor < marks.signals_through)
+
+
+async def replay(journal: Journal, after: int, root: str = "") -> AsyncIterator[Event | Gap]:
+    """Everything kept after the cursor until now, then the end."""
+    marks = await journal.marks()
+    if (gap := gap_after(after, marks)) is not None:
+        yield gap
+    while page := await journal.events(after, root=root, limit=PAGE):
+        for event in page:
+            if event.seq > marks.last:
+                return
+            yield event
+        after = page[-1].seq
 
 
 class Subscription:
@@ -28,7 +48,7 @@ class Subscription:
         forget: Callable[[Subscription], None],
     ) -> None:
         self._journal = journal
-        self._root = root
+        self.root = root
         self._cursor = after
         self._tailing = tailing
         self._forget = forget
@@ -50,10 +70,10 @@ class Subscription:
 
     def offer(self, events: Sequence[Event]) -> None:
         """Called by the feed for every published batch; keeps what this reader wants, within its bound."""
-        wanted = [e for e in events if e.root == self._root] if self._root else events
+        wanted = [e for e in events if e.root == self.root] if self.root else events
         if not wanted:
             return
-        if self._root:
+        if self.root:
             self._note_owner(wanted)
         if len(self._queue) + len(wanted) > QUEUE_LIMIT:
             self._fall_behind((self._queue or wanted)[0].seq)
@@ -72,12 +92,12 @@ class Subscription:
 
     async def _page(self) -> AsyncIterator[Event | Gap]:
         marks = await self._journal.marks()
-        if self.cursor < marks.pruned_through and self._told_gap_to < marks.pruned_through:
+        if self._told_gap_to < marks.pruned_through and (gap := gap_after(self.cursor, marks)) is not None:
             self._told_gap_to = marks.pruned_through
-            yield Gap(self.cursor + 1, marks.pruned_through, self.cursor < marks.signals_through)
+            yield gap
         self._queue.clear()  # what was published until now is in the store, so it will be in the pages
         self._lost = False
-        events = await self._journal.events(self.cursor, root=self._root, limit=PAGE)
+        events = await self._journal.events(self.cursor, root=self.root, limit=PAGE)
         for event in events:
             self._cursor = event.seq
             yield event
@@ -99,6 +119,12 @@ class Subscription:
         self._queue.clear()
         self._behind = self._lost = True
 
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True
@@ -109,8 +135,8 @@ class Subscription:
 
     # --- whose thread is it: a foreign owner's events are looked for more often --------------------------------------
     async def _look_for_foreign_owner(self) -> None:
-        if self._root:
-            owner = (await self._journal.thread(self._root)).owner
+        if self.root:
+            owner = (await self._journal.thread(self.root)).owner
             self._set_foreign(foreign=bool(owner) and owner != self._journal.owner)
 
     def _note_owner(self, events: Sequence[Event]) -> None:

@@ -41,6 +41,7 @@ class Turns:
         self._running: dict[str, RunningTurn] = {}  # by turn: running here
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
+        self._failures: dict[str, QuintetError] = {}  # turns that ended without being able to say so
         self.on_defect: Callable[[BaseException], None] = lambda error: None
         self._inbox = Inbox(feed, self._running, self._queued, lambda error: self.on_defect(error))
 
@@ -82,6 +83,8 @@ class Turns:
 
         async def ended() -> Turn | None:
             now = await self._feed.journal.turn(turn)
+            if not now.state.ended and turn in self._failures:
+                raise self._failures[turn]
             return now if now.state.ended else None
 
         deadline = None if timeout_s is None else self._feed.clock.monotonic_s() + timeout_s
@@ -194,7 +197,8 @@ class Turns:
             if running is not None:
                 await Loop(self._feed, self._interactions, self._policy, running).run()
         except QuintetError as error:
-            self.on_defect(error)  # the store or the lease is gone; whoever opens the thread next ends the turn
+            self._failures[turn.id] = error  # the store or the lease is gone; who opens the thread next ends the turn
+            self.on_defect(error)
         finally:
             self._feed.tailing.relax()
             self._queued.pop(turn.id, None)
