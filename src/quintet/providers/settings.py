@@ -38,4 +38,4 @@ class ModelSettings(msgspec.Struct, frozen=True):
     reasoning: bool = False
     input_price: float | None = None  # per million tokens
     output_price: float | None = None
-    fallback: tuple[str, ...] = ()
+    fallback: str | tuple[str, ...] = ()  # references to try in this order when it cannot answer
