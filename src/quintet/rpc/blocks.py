@@ -1,4 +1,4 @@
-"""Content-Length blocks, without I/O: the LSP framing. Pure as framing.py is; knows headers, counts and the mark below."""
+"""Content-Length blocks, without I/O: the LSP framing. Pure as framing.py is; knows headers and counts."""
 
 import re
 from typing import Literal
@@ -16,8 +16,9 @@ def encode_block(body: bytes) -> bytes:
 _TOKEN = rb"[A-Za-z0-9!#$%&'*+.^_`|~-]"
 _HEADER = re.compile(rb"(" + _TOKEN + rb"{1,64}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*", re.DOTALL)
 _DIGITS = re.compile(rb"[0-9]{1,15}")
-# The certain boundary of a stream of JSON bodies. Outside a JSON string the word is not JSON; inside one a raw newline is
-# not JSON; so no valid body holds these bytes, whatever text it carries. Bounded, so that a short tail is enough memory.
+# The certain boundary of a stream of JSON bodies. Outside a JSON string the word is not JSON; inside one a
+# raw newline is not JSON; so no valid body holds these bytes, whatever text it carries. Bounded, so that a
+# short tail is enough memory.
 _WORDS = rb"(?<!" + _TOKEN + rb")content-length:[ \t]{0,8}[0-9]{1,15}[ \t]{0,8}"
 _MARK_CRLF = re.compile(_WORDS + rb"\r\n", re.IGNORECASE)
 _MARK_LF = re.compile(_WORDS + rb"\r?\n", re.IGNORECASE)
@@ -25,10 +26,11 @@ _MARK_MAX = 64
 
 
 class BlockDecoder:
-    """Content-Length blocks. `known`: the only header names allowed (None: any); `bare_lf`: `\\n` may end a header line.
+    """Content-Length blocks. `known`: the only header names allowed (None: any); `bare_lf`: `\\n` may end a
+    header line.
 
-    Modes: *head* reads header lines, *body* collects, *skip* drops a counted body, *drain* drops the rest of a bad block,
-    *seek* drops everything up to the next mark, *dead* drops all.
+    Modes: *head* reads header lines, *body* collects, *skip* drops a counted body, *drain* drops the rest of
+    a bad block, *seek* drops everything up to the next mark, *dead* drops all.
     """
 
     def __init__(
@@ -113,7 +115,8 @@ class BlockDecoder:
     def _step_seek(self) -> bool:
         found = self._mark.search(self._buffer, self._searched)
         if found is None:
-            # Keep what may be the beginning of a mark, and the byte before it, which the look-behind must see.
+            # Keep what may be the beginning of a mark, and the byte before it, which the look-behind must
+            # see.
             self._searched = max(self._searched, len(self._buffer) - _MARK_MAX)
             self._pos = max(self._pos, self._searched - 1)
             return False
@@ -161,7 +164,8 @@ class BlockDecoder:
         return True
 
     def _bad_line(self, out: list[Item], line: bytes, start: int) -> bool:
-        """Not a header. If this block has named a length already, all of it is void; else a mark may follow, even in this line."""
+        """Not a header. If this block has named a length already, all of it is void; else a mark may follow,
+        even in this line."""
         if self._length is not None:
             return self._lose(out, "bad_header", _show(line), drain=True)
         self._pos = start
@@ -178,7 +182,8 @@ class BlockDecoder:
         else:
             self._mode = "body"
             return True
-        # The sender's own count is the certain boundary, unless it is so large that no honest body has it: then the mark is.
+        # The sender's own count is the certain boundary, unless it is so large that no honest body has it:
+        # then the mark is.
         if self._mode != "dead":
             self._mode = "skip" if length <= 4 * self._limit else "seek"
         return True

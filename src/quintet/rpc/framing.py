@@ -1,7 +1,9 @@
-"""Bytes to frames and back, without I/O: what a frame is, and JSON lines. Content-Length blocks live in blocks.py.
+"""Bytes to frames and back, without I/O: what a frame is, and JSON lines. Content-Length blocks live in
+blocks.py.
 
-Pure: no asyncio, no descriptors, no JSON. A decoder gives the same frames however the bytes are cut, and after bad input
-goes on at the next *certain* boundary (said where it is decided), or declares the stream dead; it never guesses.
+Pure: no asyncio, no descriptors, no JSON. A decoder gives the same frames however the bytes are cut, and
+after bad input goes on at the next *certain* boundary (said where it is decided), or declares the stream
+dead; it never guesses.
 """
 
 from typing import Literal, Protocol
@@ -50,7 +52,8 @@ def encode_line(body: bytes) -> bytes:
 
 
 class LineDecoder:
-    """One frame per newline; a carriage return before it is dropped. The newline is always a certain boundary."""
+    """One frame per newline; a carriage return before it is dropped. The newline is always a certain
+    boundary."""
 
     def __init__(self, *, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
@@ -60,7 +63,8 @@ class LineDecoder:
     def feed(self, data: bytes) -> list[Item]:
         out: list[Item] = []
         start = 0
-        # Only new bytes are searched: the buffer is known to hold no newline, so a long line costs linear time.
+        # Only new bytes are searched: the buffer is known to hold no newline, so a long line costs linear
+        # time.
         while (end := data.find(b"\n", start)) >= 0:
             self._take(data[start:end], out)
             self._finish(out)
@@ -69,7 +73,8 @@ class LineDecoder:
         return out
 
     def eof(self) -> list[Item]:
-        """A last line without newline counts: no proper prefix of a JSON object is a JSON object, so a cut one fails later."""
+        """A last line without newline counts: no proper prefix of a JSON object is a JSON object, so a cut
+        one fails later."""
         out: list[Item] = []
         if self._buffer and not self._skipping:
             self._finish(out)
