@@ -19,7 +19,8 @@ _DIGITS = re.compile(rb"[0-9]{1,15}")
 # The certain boundary of a stream of JSON bodies. Outside a JSON string the word is not JSON; inside one a
 # raw newline is not JSON; so no valid body holds these bytes, whatever text it carries. Bounded, so that a
 # short tail is enough memory.
-_WORDS = rb"(?<!" + _TOKEN + rb")content-length:[ \t]{0,8}[0-9]{1,15}[ \t]{0,8}"
+# The look-behind keeps the tail of another header's name (X-Content-Length) from posing as one.
+_WORDS = rb"(?<![-_])content-length:[ \t]{0,8}[0-9]{1,15}[ \t]{0,8}"
 _MARK_CRLF = re.compile(_WORDS + rb"\r\n", re.IGNORECASE)
 _MARK_LF = re.compile(_WORDS + rb"\r?\n", re.IGNORECASE)
 _MARK_MAX = 64

@@ -1,4 +1,4 @@
-"""One call in progress, as its handler sees it: who called, how to answer first and go on, notify, ask back."""
+"""One call in progress, as its handler sees it: who called, how to answer first, notify, ask back."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -52,7 +52,7 @@ class Call(Generic[S]):
         return self.connection.state
 
     def cancel(self) -> None:
-        """Cancel the handler. It is still answered: by what it returns in spite of it, or by the error map."""
+        """Cancel the handler. It is still answered: by what it returns after all, or by the error map."""
         self.cancelled = True
         if self._task is not None:
             self._task.cancel()

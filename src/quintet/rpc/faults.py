@@ -1,4 +1,4 @@
-"""What can go wrong between bytes and handlers, as exceptions. A protocol's error map gives codes and texts."""
+"""What can go wrong between bytes and handlers, as exceptions. A protocol's map gives codes and texts."""
 
 from quintet.rpc.messages import WireError
 

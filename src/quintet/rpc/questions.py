@@ -1,4 +1,4 @@
-"""Requests of our own that wait for the other side's answer. Knows ids and answers; not how either travels."""
+"""Requests of our own that wait for the other side's answer. Knows ids and answers, not how they travel."""
 
 import asyncio
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Question:
 
 
 class Questions:
-    """Open while their asker waits, and no longer: an answer that comes later finds nobody and is reported so."""
+    """Open while their asker waits, and no longer: an answer that comes later finds nobody."""
 
     def __init__(self) -> None:
         self._open: dict[Id, asyncio.Future[Response | ErrorResponse]] = {}
@@ -51,7 +51,8 @@ class Questions:
             yield Question(id, settled)
         finally:
             del self._open[id]
-            settled.cancel()  # so that an exception nobody came to fetch is not reported as forgotten
+            if not settled.cancel() and not settled.cancelled():
+                settled.exception()  # fetched, so that an end nobody was told of is not reported as forgotten
 
     def settle(self, message: Response | ErrorResponse) -> bool:
         """False if nobody waits for it."""
