@@ -90,7 +90,12 @@ async def connected(
     words = {"decoder": LineDecoder, "encode": encode_line, "bad": bad, "grace_s": 0.5, **dialect}
     dispatcher = Dispatcher(Table(family), errors, max_calls=max_calls)
     connection = Connection(
-        socket_source(ours), socket_sink(ours), dispatcher, Dialect(**words), state=state, role=role
+        socket_source(ours),
+        socket_sink(ours, owned=True),
+        dispatcher,
+        Dialect(**words),
+        state=state,
+        role=role,
     )
     serving = asyncio.get_running_loop().create_task(connection.serve())
     try:
@@ -100,7 +105,6 @@ async def connected(
         theirs.close()
         async with asyncio.timeout(WAIT_S):
             await asyncio.wait([serving])
-        ours.close()
 
 
 @pytest.fixture
