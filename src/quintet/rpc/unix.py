@@ -147,7 +147,7 @@ def _secure_directory(directory: Path) -> None:
     found = os.lstat(directory)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise SocketTrouble(f"socket directory is not a directory of this user: {directory}")
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if stat.S_IMODE(found.st_mode) != 0o700:
         os.chmod(directory, 0o700)
 
 
