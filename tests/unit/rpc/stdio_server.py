@@ -1,4 +1,4 @@
-"""A small line server on stdio, run as a process of its own by the tests. It does what a careless program does."""
+"""A small line server on stdio, run by the tests as a process. It does what careless programs do."""
 
 import asyncio
 import ctypes
