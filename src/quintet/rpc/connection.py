@@ -9,19 +9,19 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from quintet.rpc import messages
 from quintet.rpc.call import Call
+from quintet.rpc.dialect import Dialect
 from quintet.rpc.dispatch import Dispatcher
 from quintet.rpc.faults import Ended
-from quintet.rpc.framing import BadFrame, Decoder, Frame
+from quintet.rpc.framing import BadFrame, Frame
 from quintet.rpc.messages import (
     BadMessage,
     ErrorResponse,
     Id,
     Notification,
-    NullId,
     Request,
     Response,
     WireError,
@@ -37,24 +37,6 @@ class Source(Protocol):
         """Some bytes; none at the end."""
 
     async def close(self) -> None: ...
-
-
-def _silent(what: str, about: object) -> None: ...
-
-
-class Dialect(Struct, frozen=True, kw_only=True):
-    """How a protocol frames, and what it says where JSON-RPC leaves the words to it."""
-
-    decoder: Callable[[], Decoder]
-    encode: Callable[[bytes], bytes]
-    bad: Callable[[BadFrame | BadMessage], ErrorResponse | None]  # None: silence
-    null_id: NullId = "refuse"
-    batch: Callable[["Connection[Any]", bytes], Awaitable[None]] | None = None  # None: an array goes to `bad`
-    on_end: Callable[["Connection[Any]"], Awaitable[None]] | None = (
-        None  # input is over; calls still run, output works
-    )
-    grace_s: float = 1.0  # how long calls may go on after the input's end
-    log: Callable[[str, object], None] = _silent
 
 
 class Connection(Generic[S]):
@@ -167,13 +149,20 @@ class Connection(Generic[S]):
 
     async def _read(self) -> None:
         decoder = self._dialect.decoder()
-        while data := await self._source.read():
+        while data := await self._more():
             for item in decoder.feed(data):
                 if not await self._take(item):
                     return
             await asyncio.sleep(0)  # a fast sender must not keep its own calls from running
         for item in decoder.eof():
             await self._take(item)
+
+    async def _more(self) -> bytes:
+        try:
+            return await self._source.read()
+        except OSError as failure:
+            self.log("input failed", failure)
+            return b""  # what cannot be read has ended
 
     async def _take(self, item: Frame | BadFrame) -> bool:
         if isinstance(item, BadFrame):
@@ -182,8 +171,7 @@ class Connection(Generic[S]):
         message = messages.decode(item.body, null_id=self._dialect.null_id)
         if isinstance(message, BadMessage):
             if message.reason == "batch" and self._dialect.batch is not None:
-                batch, body = self._dialect.batch, item.body
-                self.background(lambda: batch(self, body))
+                self._owe(self._dialect.batch(self, item.body))
             else:
                 self._answer(self._dialect.bad(message))
         elif isinstance(message, Response | ErrorResponse):
@@ -212,9 +200,20 @@ class Connection(Generic[S]):
             return
         frame = self._dialect.encode(messages.encode_error(answer.id, answer.error))
         if not self.writer.try_send(frame):
-            task = asyncio.get_running_loop().create_task(_quietly(self.writer.send(frame)))
-            self._owed.add(task)
-            task.add_done_callback(self._finished)
+            self._owe(self.writer.send(frame))
+
+    def _owe(self, work: Awaitable[None]) -> None:
+        task = asyncio.get_running_loop().create_task(self._quietly(work))
+        self._owed.add(task)
+        task.add_done_callback(self._finished)
+
+    async def _quietly(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Ended:
+            pass
+        except Exception as failure:
+            self.log("failed answer", failure)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._calls.pop(task, None)
@@ -229,7 +228,7 @@ class Connection(Generic[S]):
         with suppress(TimeoutError):
             async with asyncio.timeout(self._dialect.grace_s):
                 if self._dialect.on_end is not None:
-                    await self._dialect.on_end(self)
+                    await self._quietly(self._dialect.on_end(self))
                 while not self.writer.closed and (owed := [*self._calls, *self._owed]):
                     await asyncio.wait(owed)
         self.ending = True
@@ -240,11 +239,6 @@ class Connection(Generic[S]):
 
 async def _wait(event: asyncio.Event) -> None:
     await event.wait()
-
-
-async def _quietly(work: Awaitable[None]) -> None:
-    with suppress(Ended):
-        await work
 
 
 async def _stop(tasks: list[asyncio.Task[None]], timeout_s: float = 1.0) -> None:

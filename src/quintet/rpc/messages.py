@@ -140,7 +140,7 @@ def _classify(envelope: _Envelope, null_id: NullId) -> Message | BadMessage:
     try:
         id_ = _id.decode(raw_id) if has_id else None
     except ValueError:
-        return BadMessage("id", "id must be a string or an integer")
+        return BadMessage("id", "id must be a string or an integer", None, has_id)
     if bytes(envelope.jsonrpc) != _VERSION:
         return BadMessage("version", 'jsonrpc must be "2.0"', id_, has_id)
     if bytes(envelope.method) == b"":
@@ -155,8 +155,7 @@ def _classify(envelope: _Envelope, null_id: NullId) -> Message | BadMessage:
         if null_id == "refuse":
             return BadMessage("id", "id must not be null", None, has_id)
         has_id = null_id == "request"
-    params = envelope.params.copy() if bytes(envelope.params) else ABSENT
-    return Request(id_, method, params) if has_id else Notification(method, params)
+    return Request(id_, method, envelope.params) if has_id else Notification(method, envelope.params)
 
 
 def _answer(envelope: _Envelope, id_: Id, *, has_id: bool) -> Message | BadMessage:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from quintet.rpc.connection import Connection, Dialect
+from quintet.rpc.connection import Connection
 from quintet.rpc.descriptor import socket_sink, socket_source
+from quintet.rpc.dialect import Dialect
 from quintet.rpc.dispatch import Dispatcher
 from quintet.rpc.faults import BadParams, Overloaded, Refused, UnknownMethod
 from quintet.rpc.framing import BadFrame, LineDecoder, encode_line

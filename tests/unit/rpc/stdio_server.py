@@ -13,7 +13,8 @@ from quintet.rpc.stdio import claim
 STDIO = claim()
 
 from quintet.rpc.call import Call  # noqa: E402
-from quintet.rpc.connection import Connection, Dialect  # noqa: E402
+from quintet.rpc.connection import Connection  # noqa: E402
+from quintet.rpc.dialect import Dialect  # noqa: E402
 from quintet.rpc.dispatch import Dispatcher  # noqa: E402
 from quintet.rpc.framing import LineDecoder, encode_line  # noqa: E402
 from quintet.rpc.messages import ErrorResponse, WireError  # noqa: E402

@@ -7,8 +7,9 @@ import pytest
 
 from quintet.rpc.blocks import BlockDecoder, encode_block
 from quintet.rpc.call import Call, Reply
-from quintet.rpc.connection import Connection, Dialect
+from quintet.rpc.connection import Connection
 from quintet.rpc.descriptor import sink_of, source_of
+from quintet.rpc.dialect import Dialect
 from quintet.rpc.dispatch import Dispatcher
 from quintet.rpc.faults import BadReply, Ended, Remote
 from quintet.rpc.framing import LineDecoder, encode_line
