@@ -29,12 +29,11 @@ class PolledSource:
         self._fd, self._take, self._release = fd, take, release
 
     async def read(self) -> bytes:
-        loop = asyncio.get_running_loop()
         while True:
             try:
                 return self._take(CHUNK)
             except _NOT_NOW:
-                await _until(loop.add_reader, loop.remove_reader, self._fd)
+                await readable(self._fd)
             except OSError as why:
                 # A reset peer or a terminal that hung up has nothing more to say: an end like any other.
                 if why.errno in (errno.ECONNRESET, errno.EIO, errno.ENOTCONN):
@@ -50,16 +49,25 @@ class PolledSink:
         self._fd, self._give, self._release = fd, give, release
 
     async def write(self, data: bytes) -> None:
-        loop = asyncio.get_running_loop()
         view = memoryview(data)
         while view:
             try:
                 view = view[self._give(view) :]
             except _NOT_NOW:
-                await _until(loop.add_writer, loop.remove_writer, self._fd)
+                await writable(self._fd)
 
     async def close(self) -> None:
         self._release()
+
+
+async def readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    await _until(loop.add_reader, loop.remove_reader, fd)
+
+
+async def writable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    await _until(loop.add_writer, loop.remove_writer, fd)
 
 
 async def _until(add: Callable[..., object], remove: Callable[[int], object], fd: int) -> None:

@@ -23,8 +23,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     bad: Callable[[BadFrame | BadMessage], ErrorResponse | None]  # None: silence
     null_id: NullId = "refuse"
     batch: Callable[["Connection[Any]", bytes], Awaitable[None]] | None = None  # None: an array goes to `bad`
-    on_end: Callable[["Connection[Any]"], Awaitable[None]] | None = (
-        None  # input is over; calls still run, output works
-    )
+    # Told when the input is over: calls still run, and what they send still goes out.
+    on_end: Callable[["Connection[Any]"], Awaitable[None]] | None = None
     grace_s: float = 1.0  # how long calls may go on after the input's end
     log: Callable[[str, object], None] = _silent

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from quintet.rpc.descriptor import PolledSink, PolledSource, socket_sink, socket_source
+from quintet.rpc.descriptor import PolledSink, PolledSource, readable, socket_sink, socket_source
 
 Handle = Callable[[PolledSource, PolledSink], Awaitable[None]]
 # sun_path is 108 bytes with its closing zero.
@@ -106,10 +106,13 @@ class UnixServer:
             self.path.unlink(missing_ok=True)
 
     async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                peer, _ = await loop.sock_accept(listener)
+                peer, _ = listener.accept()
+            except (BlockingIOError, InterruptedError):
+                # Not loop.sock_accept: cancelled at the wrong moment, it loses the peer it has just accepted.
+                await readable(listener.fileno())
+                continue
             except OSError as why:
                 # Out of descriptors, or a peer gone between connect and accept: the next one may fare better.
                 self._log("accept failed", why)
@@ -122,17 +125,24 @@ class UnixServer:
                 self._log("too many connections", len(self._peers))
                 peer.close()
             else:
-                task = loop.create_task(self._serve(peer))
-                self._peers.add(task)
-                task.add_done_callback(self._peers.discard)
+                self._serve(peer)
+            await asyncio.sleep(0)  # a rush of peers must not keep those already here waiting
 
-    async def _serve(self, peer: socket.socket) -> None:
+    def _serve(self, peer: socket.socket) -> None:
+        def done(task: asyncio.Task[None]) -> None:
+            # Here and not in the task: one that is cancelled before its first step runs no `finally`.
+            peer.close()
+            self._peers.discard(task)
+
+        task = asyncio.get_running_loop().create_task(self._run(peer))
+        self._peers.add(task)
+        task.add_done_callback(done)
+
+    async def _run(self, peer: socket.socket) -> None:
         try:
             await self._handle(socket_source(peer), socket_sink(peer))
         except Exception as why:
             self._log("connection failed", why)
-        finally:
-            peer.close()
 
 
 def peer_uid(peer: socket.socket) -> int:

@@ -291,3 +291,12 @@ async def test_closing_ends_every_connection_within_its_bound_even_a_stubborn_on
     let_go.set()
     assert await within(reader.read()) == b""
     writer.close()
+
+
+async def test_a_peer_accepted_just_before_the_close_is_closed_too(tmp_path: Path) -> None:
+    server = UnixServer(tmp_path / "s.sock", echo)
+    ours, theirs = socket.socketpair()
+    server._serve(theirs)  # its task has not had its first step when the close comes
+    await within(server.close())
+    assert theirs.fileno() == -1
+    ours.close()
