@@ -8,7 +8,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any, NoReturn
 
 from quintet.cli import exits
@@ -33,9 +32,9 @@ class _Parser(argparse.ArgumentParser):
         self.exit(exits.USAGE, f"{self.prog}: {message}. See `{self.prog} --help`.\n")
 
 
-def common_flags() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--home", type=Path, default=argparse.SUPPRESS, help="Quintet's directory (else QUINTET_HOME)")
+def common_flags() -> _Parser:
+    common = _Parser(add_help=False)
+    common.add_argument("--home", default=argparse.SUPPRESS, help="Quintet's directory (else QUINTET_HOME)")
     common.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer in JSON")
     common.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help="no colours")
     return common

@@ -177,13 +177,15 @@ async def _export(invocation: Invocation, app: App) -> int:
 async def _import(invocation: Invocation, app: App) -> int:
     from quintet.engine.transfer import import_thread
 
-    name = invocation.flags.file
+    thread = await import_thread(app.threads, _lines_of(invocation.flags.file), cwd=invocation.flags.cwd)
+    return _tell_thread(invocation, thread)
+
+
+def _lines_of(name: str) -> list[bytes]:
     try:
-        lines = sys.stdin.buffer.readlines() if name == "-" else Path(name).read_bytes().splitlines(keepends=True)
+        return sys.stdin.buffer.readlines() if name == "-" else Path(name).read_bytes().splitlines(keepends=True)
     except OSError as error:
         raise Invalid(f"{name} cannot be read: {error.strerror}.", next_step="Name a file you exported.") from None
-    thread = await import_thread(app.threads, lines, cwd=invocation.flags.cwd)
-    return _tell_thread(invocation, thread)
 
 
 async def _fork(invocation: Invocation, app: App) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 
 from quintet import __version__
@@ -18,12 +19,13 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     import apsw
 
-    home = home_directory(invocation.home)
+    home = home_directory(invocation.home, os.environ)
     facts = {
         "quintet": __version__,
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
-        "home": str(home),
+        "home": home,
+        "log": os.path.join(home, "quintet.log"),
     }
     if invocation.json:
         invocation.screen.raw(encode_line(facts))

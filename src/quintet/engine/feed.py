@@ -31,12 +31,25 @@ class Feed:
     def __init__(self, journal: Journal, secrets: Secrets, clock: Clock) -> None:
         self.journal = journal
         self.clock = clock
-        self.redactor = Redactor(secrets.known_values())
+        self._secrets = secrets
+        self._known: Sequence[str] = ()
+        self._redactor = Redactor(())
         self._subscriptions: set[Subscription] = set()
         self._watches: dict[asyncio.Future[Event], Match] = {}
         self._handlers: list[Callable[[Event], None]] = []
         self.tailing = Tailing(journal)
         self._stop_listening = journal.listen(self._deliver)
+
+    @property
+    def redactor(self) -> Redactor:
+        """Made anew when the known values have changed, e.g. by a credential that was just stored."""
+        known = self._secrets.known_values()
+        if known is not self._known:
+            self._known, self._redactor = known, Redactor(known)
+        return self._redactor
+
+    def mask(self, text: str) -> str:
+        return self.redactor.text(text)
 
     # --- writing ---------------------------------------------------------------------------------------------------
     def push(self, payload: AnyPayload, lease: Lease) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 MASK = "[redacted]"
+HELD_FROM = 3  # characters of a possible beginning that make it worth holding back
 SHORTEST = 8  # anything shorter would mangle ordinary words
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
@@ -27,7 +28,7 @@ class Redactor:
         escaped = {_json_inside(f) for f in self.forms}
         joined = b"|".join(re.escape(e) for e in sorted(escaped, key=len, reverse=True))
         self._json = re.compile(joined) if escaped else None
-        self._prefixes = {f[:n] for f in self.forms for n in range(1, len(f))}
+        self._prefixes = {f[:n] for f in self.forms for n in range(HELD_FROM, len(f))}
         self._first = {f[0] for f in self.forms}
         self._longest = max(map(len, self.forms), default=0)
 
@@ -47,19 +48,35 @@ class Redactor:
         cleaned, found = self._json.subn(MASK.encode(), encoded)
         return msgspec.json.decode(cleaned, type=type(value)) if found else value
 
-    def open_tail(self, text: str) -> int:
-        """Where the tail begins that may be the start of a known value; len(text) if there is no such tail."""
-        for start in range(max(0, len(text) - self._longest + 1), len(text)):
-            if text[start] in self._first and text[start:] in self._prefixes:
-                return start
+    def masked(self, text: str, start: int) -> tuple[str, str]:
+        """From `start` on: what is certain, masked, and the tail that may be the beginning of a known value."""
+        if self._text is None:
+            return text[start:], ""
+        out = []
+        for found in self._text.finditer(text):
+            if found.end() > start:
+                out += [text[start : found.start()], MASK]
+                start = found.end()
+        cut = self._open_tail(text, start)
+        return "".join(out) + text[start:cut], text[cut:]
+
+    def _open_tail(self, text: str, start: int) -> int:
+        for place in range(max(start, len(text) - self._longest + 1), len(text) - HELD_FROM + 1):
+            if text[place] in self._first and text[place:] in self._prefixes:
+                return place
         return len(text)
 
 
 class RedactedStream:
-    """Text in pieces. A piece is held back only while its tail could be the start of a known value."""
+    """Text in pieces. A piece is held back only while its tail could be the start of a known value.
+
+    Tails of one or two characters are not held: nearly every word's end would be the beginning of some value's base64
+    form. They are remembered instead, so a value cut there is still recognised and its rest masked.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
+        self._said = ""  # the last characters that went out
         self._held = ""
 
     @property
@@ -68,15 +85,19 @@ class RedactedStream:
 
     def add(self, piece: str) -> str:
         """What may be said now."""
-        text = self._redactor.text(self._held + piece)
-        cut = self._redactor.open_tail(text)
-        self._held = text[cut:]
-        return text[:cut]
+        text = self._said + self._held + piece
+        certain, self._held = self._redactor.masked(text, len(self._said))
+        self._remember(certain)
+        return certain
 
     def release(self) -> str:
         """What was held, because the wait is over or the text has ended."""
         text, self._held = self._held, ""
+        self._remember(text)
         return text
+
+    def _remember(self, text: str) -> None:
+        self._said = (self._said + text)[-(HELD_FROM - 1) :]
 
 
 def _forms(value: str) -> set[str]:

@@ -79,6 +79,7 @@ class Step:
         self.finish: Finish | None = None
         self.usage: Usage | None = None
         self._feed = feed
+        self._redactor = feed.redactor  # looked up once: this is the hot path
         self._lease = lease
         self._model = model
         self._taken = taken_call_ids
@@ -158,9 +159,9 @@ class Step:
         if not text:
             return
         growing.pieces.append(text)
-        if not self._feed.redactor.idle:
+        if not self._redactor.idle:
             if growing.stream is None:
-                growing.stream = RedactedStream(self._feed.redactor)
+                growing.stream = RedactedStream(self._redactor)
             text = growing.stream.add(text)
             if growing.stream.holding and self._release is None:
                 self._release = asyncio.get_running_loop().call_later(HOLD_S, self._stop_holding)

@@ -76,7 +76,5 @@ class Call(Generic[S]):
     def offer(self, method: str, params: Any = UNSET) -> bool:
         return self.connection.offer(method, params)
 
-    async def ask(
-        self, method: str, params: Any = UNSET, *, timeout_s: float | None = None, result: Any = Any
-    ) -> Any:
+    async def ask(self, method: str, params: Any = UNSET, *, timeout_s: float | None = None, result: Any = Any) -> Any:
         return await self.connection.ask(method, params, timeout_s=timeout_s, result=result)

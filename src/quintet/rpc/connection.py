@@ -135,9 +135,7 @@ class Connection(Generic[S]):
         """Until the input ends, `end` is called or nobody reads the output; then an orderly end within known
         bounds."""
         loop = asyncio.get_running_loop()
-        watch = [
-            loop.create_task(work) for work in (self._read(), _wait(self._over), _wait(self.writer.broken))
-        ]
+        watch = [loop.create_task(work) for work in (self._read(), _wait(self._over), _wait(self.writer.broken))]
         try:
             await asyncio.wait(watch, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -181,9 +181,7 @@ def socket_source(sock: socket.socket, *, owned: bool = False) -> PolledSource:
 
 def socket_sink(sock: socket.socket, *, owned: bool = False) -> PolledSink:
     flags = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-    return PolledSink(
-        sock.fileno(), lambda view: sock.send(view, flags), sock.close if owned else lambda: None
-    )
+    return PolledSink(sock.fileno(), lambda view: sock.send(view, flags), sock.close if owned else lambda: None)
 
 
 def _own_description(fd: int, mode: int, way: int) -> int | None:

@@ -95,9 +95,7 @@ class Dispatcher:
         try:
             return self._errors(failure, method)
         except Exception:
-            return WireError(
-                -32603, "Internal error"
-            )  # a map that is not total must not leave a client waiting
+            return WireError(-32603, "Internal error")  # a map that is not total must not leave a client waiting
 
     def start(self, call: Call[Any], message: Request | Notification, running: int) -> WireError | None:
         """Decide all that is decided on reading, and start the task; or return the error to answer. Never

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -50,13 +51,15 @@ class HttpListener:
             timeout_graceful_shutdown=STOP_WITHIN_S,
         )
         self._server = uvicorn.Server(config)
+        self._server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]  # signals are the caller's
 
     async def run(self, ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Serve until told to stop; `ready` is called once requests are answered."""
         self._lag.start()
-        serving = asyncio.create_task(self._server._serve([self._socket]))
+        serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         try:
-            while not self._server.started and not serving.done():
+            # uvicorn tells that it is ready only by this attribute.
+            while not self._server.started and not serving.done():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
             if not serving.done():
                 ready()

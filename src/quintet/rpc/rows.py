@@ -95,9 +95,7 @@ class Table:
             raise ValueError(f"{row.name}: a row needs a summary of one line")
         other = self._rows.get(row.name)
         if other is not None:
-            raise ValueError(
-                f"{row.name} is defined twice: in {other.family or '?'} and in {row.family or '?'}"
-            )
+            raise ValueError(f"{row.name} is defined twice: in {other.family or '?'} and in {row.family or '?'}")
         self._rows[row.name] = row
 
     def get(self, name: str) -> Row | None:

@@ -36,9 +36,7 @@ async def pollute(call: Call[None], params: Any) -> str:
     warnings.warn("STRAY warning", stacklevel=1)
     ctypes.CDLL(None).puts(b"STRAY from C")
     subprocess.run(["sh", "-c", "echo STRAY child; echo STRAY child >&2; cat"], check=True, timeout=5)
-    held = subprocess.run(
-        ["sh", "-c", "ls /proc/self/fd"], capture_output=True, text=True, check=True, timeout=5
-    )
+    held = subprocess.run(["sh", "-c", "ls /proc/self/fd"], capture_output=True, text=True, check=True, timeout=5)
     return held.stdout
 
 

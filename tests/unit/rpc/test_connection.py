@@ -78,9 +78,7 @@ async def test_an_answer_of_another_shape_is_a_bad_reply(family: Family) -> None
         assert isinstance(await within(asking.outcome), BadReply)
 
 
-async def test_an_unanswered_question_times_out_and_its_late_answer_is_ignored(
-    family: Family, echo: Family
-) -> None:
+async def test_an_unanswered_question_times_out_and_its_late_answer_is_ignored(family: Family, echo: Family) -> None:
     log: list[str] = []
     asking = Asking(family, timeout_s=0.02)
     async with connected(family, log=lambda what, about: log.append(what)) as client:

@@ -66,9 +66,7 @@ async def test_a_waiting_call_blocks_neither_the_reader_nor_other_calls(family: 
         assert (await client.receive())["id"] == 1
 
 
-async def test_calls_of_one_scope_run_one_after_the_other_in_the_order_read(
-    family: Family, stage: Stage
-) -> None:
+async def test_calls_of_one_scope_run_one_after_the_other_in_the_order_read(family: Family, stage: Stage) -> None:
     async with connected(family) as client:
         for number, name in enumerate("abc"):
             await client.send(id=number, method="work", params={"name": name, "thread": "t1"})
@@ -82,9 +80,7 @@ async def test_calls_of_one_scope_run_one_after_the_other_in_the_order_read(
     ]  # fmt: skip
 
 
-async def test_a_call_cancelled_in_the_queue_does_not_let_the_next_one_overtake(
-    family: Family, stage: Stage
-) -> None:
+async def test_a_call_cancelled_in_the_queue_does_not_let_the_next_one_overtake(family: Family, stage: Stage) -> None:
     async with connected(family) as client:
         for number, name in enumerate("abc"):
             await client.send(id=number, method="work", params={"name": name, "thread": "t"})
@@ -175,9 +171,7 @@ async def test_a_result_that_cannot_be_encoded_is_an_internal_error(family: Fami
         assert (await client.ask(id=1, method="odd"))["error"]["code"] == -32603
 
 
-async def test_notifications_are_never_answered_and_their_errors_are_only_logged(
-    family: Family, stage: Stage
-) -> None:
+async def test_notifications_are_never_answered_and_their_errors_are_only_logged(family: Family, stage: Stage) -> None:
     log: list[str] = []
     async with connected(family, log=lambda what, about: log.append(f"{what}: {about}")) as client:
         await client.send(method="nope")

@@ -109,9 +109,7 @@ def test_a_body_whose_header_had_no_length_is_not_taken_for_headers() -> None:
 def test_text_inside_a_skipped_body_cannot_pose_as_a_header() -> None:
     # JSON escapes its newlines, so a body that talks about headers holds no mark.
     talk = rb'{"text":"Content-Length: 3\r\n\r\n{}"}'
-    stream = (
-        b"Content-Length: 7\r\nContent-Length: 8\r\n\r\n" + talk + b"X-Content-Length: 2\r\n\r\n{}" + BLOCK
-    )
+    stream = b"Content-Length: 7\r\nContent-Length: 8\r\n\r\n" + talk + b"X-Content-Length: 2\r\n\r\n{}" + BLOCK
     assert run(BlockDecoder(), [stream])[1:] == [Frame(VALID)]
 
 
@@ -218,9 +216,7 @@ def test_after_any_junk_the_decoder_comes_back_to_step(junk: bytes) -> None:
 def test_feeding_in_small_chunks_takes_linear_time(kind: str) -> None:
     def cost(size: int) -> float:
         decoder: Decoder = (
-            LineDecoder(limit=200 * MIB if kind == "line" else 10)
-            if "line" in kind
-            else BlockDecoder(limit=200 * MIB)
+            LineDecoder(limit=200 * MIB if kind == "line" else 10) if "line" in kind else BlockDecoder(limit=200 * MIB)
         )
         head = {"block": b"Content-Length: %d\r\n\r\n" % size, "seeking": b"?\r\n"}.get(kind, b"")
         decoder.feed(head)

@@ -85,9 +85,7 @@ def test_a_null_id_is_what_the_protocol_says(null_id: NullId, kind: type) -> Non
         (b'{"jsonrpc":"2.0","id":3,"result":1,"error":{"code":1,"message":"m"}}', "shape", 3, True),
     ],
 )
-def test_what_is_no_message_is_classified_precisely(
-    body: bytes, reason: str, id: object, has_id: bool
-) -> None:
+def test_what_is_no_message_is_classified_precisely(body: bytes, reason: str, id: object, has_id: bool) -> None:
     got = decode(body)
     assert isinstance(got, BadMessage)
     assert (got.reason, got.id, got.has_id) == (reason, id, has_id)
@@ -118,9 +116,7 @@ def height(value: object) -> int:
 @given(
     st.recursive(
         st.none() | st.text('"\\[]{}é', max_size=6),
-        lambda inner: (
-            st.lists(inner, max_size=4) | st.dictionaries(st.text('"\\[{', max_size=3), inner, max_size=3)
-        ),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('"\\[{', max_size=3), inner, max_size=3),
         max_leaves=60,
     )
 )

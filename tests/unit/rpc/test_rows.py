@@ -15,9 +15,7 @@ async def handler(call: Any, params: Any) -> None: ...
 
 def test_a_row_says_everything_about_its_method_in_one_place() -> None:
     family = Family("turns", form="either", who=["owner"])
-    family.method("turns/start", summary="Start.", params=Params, result=dict, scope=lambda p: p.sessionId)(
-        handler
-    )
+    family.method("turns/start", summary="Start.", params=Params, result=dict, scope=lambda p: p.sessionId)(handler)
     (row,) = Table(family)
     assert isinstance(row, Row)
     assert (row.name, row.family, row.params, row.result) == ("turns/start", "turns", Params, dict)

@@ -110,9 +110,7 @@ def test_a_pipe_is_not_made_non_blocking_for_those_who_share_it() -> None:
 
 
 def test_a_reader_that_goes_away_is_an_orderly_end() -> None:
-    with subprocess.Popen(
-        SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -129,9 +127,7 @@ def test_a_reader_that_goes_away_is_an_orderly_end() -> None:
 
 @pytest.mark.req("reliability:R6")
 def test_a_stdout_pipe_nobody_reads_for_a_while_is_no_deadlock() -> None:
-    with subprocess.Popen(
-        SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for number in range(150):  # 3 MB: far more than both pipes and the writer's queue hold

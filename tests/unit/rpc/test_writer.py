@@ -166,9 +166,7 @@ async def test_a_broken_pipe_ends_the_writer_and_everyone_who_waits_for_it() -> 
 
 
 @pytest.mark.req("reliability:R6")
-async def test_a_real_pipe_nobody_reads_fills_up_without_blocking_the_loop_and_loses_nothing_once_read() -> (
-    None
-):
+async def test_a_real_pipe_nobody_reads_fills_up_without_blocking_the_loop_and_loses_nothing_once_read() -> None:
     reading, writing = os.pipe()
     writer = Writer(sink_of(writing))
     sent = 0
