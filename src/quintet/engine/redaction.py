@@ -61,9 +61,10 @@ class Redactor:
         return "".join(out) + text[start:cut], text[cut:]
 
     def _open_tail(self, text: str, start: int) -> int:
-        for place in range(max(start, len(text) - self._longest + 1), len(text) - HELD_FROM + 1):
+        """Where it begins; what lies before `start` may be its first characters but is out already."""
+        for place in range(max(0, len(text) - self._longest + 1), len(text) - HELD_FROM + 1):
             if text[place] in self._first and text[place:] in self._prefixes:
-                return place
+                return max(place, start)
         return len(text)
 
 
