@@ -68,7 +68,13 @@ class Summary(msgspec.Struct, frozen=True, tag="summary"):
     text: str
 
 
-Body = UserMessage | AssistantMessage | Reasoning | ToolCall | ToolResult | Summary
+class Damaged(msgspec.Struct, frozen=True, tag="damaged", omit_defaults=True):
+    """Stands where an item was whose stored bytes no longer match their checksum. Never sent to a model."""
+
+    text: str = ""  # always empty: what is left of the bytes is not shown as if it were good
+
+
+Body = UserMessage | AssistantMessage | Reasoning | ToolCall | ToolResult | Summary | Damaged
 
 
 class Item(msgspec.Struct, frozen=True, omit_defaults=True):

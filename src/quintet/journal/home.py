@@ -1,0 +1,82 @@
+"""The home directory as the journal needs it: private directories, the database file, the reserve for a full disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+RESERVE_BYTES = 2 * 1024 * 1024
+_SPARE_BYTES = 1024 * 1024  # beyond the reserve, before writing is allowed again
+
+
+class Home:
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.database = os.path.join(self.path, "quintet.db")
+        self.log = f"{self.database}-wal"
+        self.run = os.path.join(self.path, "run")
+        self.backups = os.path.join(self.path, "backups")
+        self.reserve = os.path.join(self.path, "reserve")
+
+    def prepare(self) -> None:
+        """Make what is missing, private from the first moment."""
+        parent = os.path.dirname(self.path)
+        if parent:
+            os.makedirs(parent, exist_ok=True)
+        private_directory(self.path)
+        private_directory(self.run)
+        if not os.path.exists(self.database):
+            # SQLite gives the log and its index the permissions of this file.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+    def take_reserve(self) -> bool:
+        """Put the reserve aside, if it is not there. False when there is no room for it."""
+        try:
+            fd = os.open(self.reserve, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        try:
+            if os.fstat(fd).st_size < RESERVE_BYTES:
+                os.posix_fallocate(fd, 0, RESERVE_BYTES)
+            return True
+        except OSError:
+            self.free_reserve()
+            return False
+        finally:
+            os.close(fd)
+
+    def free_reserve(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.reserve)
+
+    def free_bytes(self) -> int:
+        try:
+            found = os.statvfs(self.path)
+        except OSError:
+            return 0
+        return found.f_bavail * found.f_frsize
+
+    def room_again(self) -> bool:
+        """Whether space has returned: enough for the reserve, which is taken at once, and some more."""
+        return self.free_bytes() >= RESERVE_BYTES + _SPARE_BYTES and self.take_reserve()
+
+
+def private_directory(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    os.chmod(path, 0o700)  # whatever the umask took away from ourselves
+
+
+def this_boot() -> str:
+    """Names this run of the machine. Elsewhere than on Linux: when it was booted, to the minute."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        import time
+
+        return f"boot-{int(time.time() - time.monotonic()) // 60}"

@@ -1,0 +1,277 @@
+"""Rows in dictionaries, with an undo list instead of a log. Everything kept is frozen, so handing it out is safe."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from quintet.domain.command import Command
+from quintet.domain.event import KIND_BY_NAME, Durability
+from quintet.domain.grant import Grant
+from quintet.domain.ids import new_id
+from quintet.domain.interaction import Interaction
+from quintet.domain.item import Damaged, text_of
+from quintet.domain.project import Project
+from quintet.domain.thread import Handle, Thread, ThreadQuery
+from quintet.domain.turn import TurnState
+from quintet.journal.codec import item_of
+from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
+from quintet.journal.searching import words_of
+
+_ABSENT = object()
+
+
+class MemoryRows:
+    def __init__(self) -> None:
+        self.next = 1
+        self._store_id = new_id("own")
+        self._events: dict[int, EventRow] = {}
+        self._order: list[int] = []
+        self._threads: dict[str, Thread] = {}
+        self._items: dict[str, dict[int, ItemRow]] = {}
+        self._turns: dict[str, TurnRow] = {}
+        self._interactions: dict[str, Interaction] = {}
+        self._commands: dict[str, Command] = {}
+        self._grants: dict[str, Grant] = {}
+        self._handles: dict[int, Handle] = {}
+        self._projects: dict[str, Project] = {}
+        self._keys: dict[tuple[str, str], KeyRow] = {}
+        self._unknown: dict[int, str] = {}
+        self._marks: dict[str, int] = {"pruned": 0, "signals": 0}
+        self._erased: dict[str, bool] = {}
+        self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
+
+    # --- transactions ------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        self._undo = []
+
+    def commit(self) -> None:
+        self._undo = []
+        if len(self._order) != len(self._events):
+            self._order = sorted(self._events)
+
+    def rollback(self) -> None:
+        for table, key, old in reversed(self._undo):
+            if old is _ABSENT:
+                table.pop(key, None)
+            else:
+                table[key] = old
+        self.commit()
+        self._order = sorted(self._events)
+
+    def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        self._undo.append((table, key, table.get(key, _ABSENT)))
+        table[key] = value
+
+    def _drop(self, table: dict[Any, Any], key: Any) -> None:
+        if key in table:
+            self._undo.append((table, key, table.pop(key)))
+
+    # --- reading -------------------------------------------------------------------------------------------------
+    def counter(self) -> Counter:
+        return Counter(self.next, 1 << 62, "", self._marks["pruned"], self._marks["signals"], self._store_id)
+
+    def events(self, after: int, root: str, limit: int) -> list[EventRow]:
+        out: list[EventRow] = []
+        for seq in self._order[bisect.bisect_right(self._order, after) :]:
+            row = self._events.get(seq)
+            if row is not None and root in ("", row.root) and len(out) < limit:
+                out.append(row)
+        return out
+
+    def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
+        return [e for s in sorted(self._events) if (e := self._events[s]).turn == turn and s > after]
+
+    def event(self, seq: int) -> EventRow | None:
+        return self._events.get(seq)
+
+    def unknown_effects(self, thread: str) -> list[int]:
+        return sorted((s for s, t in self._unknown.items() if thread in ("", t)), reverse=True)
+
+    def thread(self, thread: str) -> Thread | None:
+        return self._threads.get(thread)
+
+    def threads(self, query: ThreadQuery) -> list[Thread]:
+        found = [
+            t
+            for t in self._threads.values()
+            if query.project in ("", t.project)
+            and (query.children or not t.parent)
+            and bool(t.deleted_ms) == query.deleted
+            and (query.before is None or (t.updated_ms, t.id) < query.before)
+        ]
+        return sorted(found, key=lambda t: (t.updated_ms, t.id), reverse=True)[: query.limit]
+
+    def tree(self, root: str) -> list[Thread]:
+        return sorted((t for t in self._threads.values() if t.root == root), key=lambda t: (-t.depth, t.id))
+
+    def owned(self) -> list[Thread]:
+        return [t for t in self._threads.values() if t.owner]
+
+    def unerased(self) -> list[str]:
+        return [t.id for t in self._threads.values() if t.deleted_ms and t.id not in self._erased]
+
+    def items(self, thread: str, after: int, limit: int, *, newest: bool = False) -> list[ItemRow]:
+        found = sorted((r for n, r in self._items.get(thread, {}).items() if n > after), key=lambda r: r.ordinal)
+        return found[max(len(found) - limit, 0) :] if newest else found[:limit]
+
+    def item_range(self, thread: str, first: int, last: int) -> list[ItemRow]:
+        return [r for r in self.items(thread, first - 1, 1 << 30) if r.ordinal <= last]
+
+    def turn(self, turn: str) -> TurnRow | None:
+        return self._turns.get(turn)
+
+    def turns(self, thread: str, *, live: bool) -> list[TurnRow]:
+        mine = [r for r in self._turns.values() if r.turn.thread == thread]
+        return [r for r in mine if not (live and r.turn.state.ended)]
+
+    def queued(self) -> list[TurnRow]:
+        return [r for r in self._turns.values() if r.turn.state is TurnState.QUEUED]
+
+    def first_kept(self, since_ms: int) -> int | None:
+        starts = [
+            r.started_seq
+            for r in self._turns.values()
+            if r.started_seq and (r.turn.state is TurnState.RUNNING or r.turn.finished_ms >= since_ms)
+        ]
+        return min(starts, default=None)
+
+    def interaction(self, interaction: str) -> Interaction | None:
+        return self._interactions.get(interaction)
+
+    def interactions(self, root: str, *, pending: bool) -> list[Interaction]:
+        found = [i for i in self._interactions.values() if root in ("", i.root)]
+        return [i for i in found if not (pending and i.decision is not None)]
+
+    def turn_interactions(self, turn: str) -> list[Interaction]:
+        return [i for i in self._interactions.values() if i.turn == turn and i.holds and i.decision is None]
+
+    def command(self, command: str) -> Command | None:
+        return self._commands.get(command)
+
+    def commands(self, thread: str) -> list[Command]:
+        return [c for c in self._commands.values() if c.thread == thread and c.outcome is None]
+
+    def grant(self, grant: str) -> Grant | None:
+        return self._grants.get(grant)
+
+    def grants(self) -> list[Grant]:
+        return [g for g in self._grants.values() if not g.revoked_ms]
+
+    def handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
+        name = (protocol, scope, external_id)
+        found = [h for h in self._handles.values() if (h.protocol, h.scope, h.external_id) == name]
+        live = [h for h in found if not h.deleted_ms]
+        return next(reversed(live or found), None)
+
+    def projects(self) -> list[Project]:
+        return list(self._projects.values())
+
+    def key(self, scope: str, key: str) -> KeyRow | None:
+        return self._keys.get((scope, key))
+
+    def matches(self, words: Sequence[str]) -> Iterator[tuple[str, int]]:
+        for thread in reversed(self._threads):
+            for ordinal in sorted(self._items.get(thread, {}), reverse=True):
+                body = item_of(self._items[thread][ordinal]).body
+                held = words_of(text_of(body), most=None) if not isinstance(body, Damaged) else []
+                if all(any(h.startswith(w) for h in held) for w in words):
+                    yield thread, ordinal
+
+    # --- changing ------------------------------------------------------------------------------------------------
+    def set_marks(self, *, pruned_through: int, signals_through: int) -> None:
+        self._put(self._marks, "pruned", pruned_through)
+        self._put(self._marks, "signals", signals_through)
+
+    def insert_events(self, rows: Sequence[EventRow]) -> None:
+        for row in rows:
+            self._put(self._events, row.seq, row)
+            self._order.append(row.seq)
+
+    def insert_unknown(self, seq: int, thread: str) -> None:
+        self._put(self._unknown, seq, thread)
+
+    def _of(self, durability: Durability) -> list[EventRow]:
+        return [r for s in sorted(self._events) if KIND_BY_NAME[(r := self._events[s]).kind].durability is durability]
+
+    def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
+        doomed = [r for r in self._of(Durability.DELTA) if after < r.seq <= through]
+        for row in doomed:
+            self._drop(self._events, row.seq)
+        return len(doomed), sum(len(r.body) for r in doomed)
+
+    def drop_signals(self, before_ms: int, keep: int) -> tuple[int, int]:
+        signals = self._of(Durability.SIGNAL)
+        beyond = len(signals) - keep
+        doomed = [r for n, r in enumerate(signals) if n < beyond or r.at_ms < before_ms]
+        for row in doomed:
+            self._drop(self._events, row.seq)
+        return len(doomed), max((r.seq for r in doomed), default=0)
+
+    def insert_thread(self, thread: Thread) -> None:
+        self._put(self._threads, thread.id, thread)
+
+    def save_thread(self, thread: Thread) -> None:
+        self._put(self._threads, thread.id, thread)
+
+    def insert_item(self, row: ItemRow, text: str) -> None:
+        self._put(self._items.setdefault(row.thread, {}), row.ordinal, row)
+
+    def insert_turn(self, row: TurnRow) -> None:
+        self._put(self._turns, row.turn.id, row)
+
+    def save_turn(self, row: TurnRow) -> None:
+        self._put(self._turns, row.turn.id, row)
+
+    def put_interaction(self, interaction: Interaction) -> None:
+        self._put(self._interactions, interaction.id, interaction)
+
+    def put_command(self, command: Command) -> None:
+        self._put(self._commands, command.id, command)
+
+    def put_grant(self, grant: Grant) -> None:
+        self._put(self._grants, grant.id, grant)
+
+    def insert_handle(self, handle: Handle) -> None:
+        self._put(self._handles, len(self._handles), handle)
+
+    def drop_handles(self, thread: str, at_ms: int) -> None:
+        for key, handle in list(self._handles.items()):
+            if handle.thread == thread and not handle.deleted_ms:
+                self._put(self._handles, key, replace(handle, deleted_ms=at_ms))
+
+    def insert_project(self, project: Project) -> None:
+        self._put(self._projects, project.id, project)
+
+    def put_key(self, row: KeyRow) -> None:
+        self._put(self._keys, (row.scope, row.key), row)
+
+    def drop_keys(self, before_ms: int) -> None:
+        for key, row in list(self._keys.items()):
+            if row.at_ms < before_ms:
+                self._drop(self._keys, key)
+
+    def erase_some(self, thread: str, limit: int) -> int:
+        doomed = [s for s, r in self._events.items() if r.thread == thread and r.kind != "thread.deleted"][:limit]
+        for seq in doomed:
+            self._drop(self._events, seq)
+            self._drop(self._unknown, seq)
+        if doomed:
+            return len(doomed)
+        items = list(self._items.get(thread, {}))[:limit]
+        for ordinal in items:
+            self._drop(self._items[thread], ordinal)
+        return len(items)
+
+    def erase_rest(self, thread: str) -> None:
+        tables: tuple[dict[Any, Any], ...] = (self._interactions, self._commands, self._grants, self._keys)
+        for table in tables:
+            for key, row in list(table.items()):
+                if row.thread == thread:
+                    self._drop(table, key)
+        for turn in [r.turn.id for r in self._turns.values() if r.turn.thread == thread]:
+            self._drop(self._turns, turn)
+        self._put(self._erased, thread, True)

@@ -1,0 +1,217 @@
+"""Opening a home's journal: the log is looked at, the file checked and brought up to date, the owner lock taken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from pathlib import Path
+
+import apsw
+
+import quintet
+from quintet.domain.errors import QuintetError, StorageDamaged, StorageReadOnly, VersionMismatch
+from quintet.domain.ids import new_id
+from quintet.domain.ports import Clock
+from quintet.journal import owners, wal
+from quintet.journal.clock import SystemClock
+from quintet.journal.faults import as_storage_error
+from quintet.journal.home import Home, this_boot
+from quintet.journal.migration import CURRENT, Schema, bring_up
+from quintet.journal.sqlite import SqliteStore
+from quintet.journal.statements import SQL, number
+from quintet.journal.store import OpenReport
+from quintet.journal.stored import StoredJournal
+from quintet.journal.writer import CEILING_STEP
+
+OLDEST_SQLITE = (3, 51, 3)  # before it, two writers could corrupt a log while it was being reset
+BUSY_MS = 10_000
+_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+_READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+
+
+class _Opened:
+    """What opening leaves behind, made in a thread so that the loop goes on."""
+
+    def __init__(self) -> None:
+        self.writing: apsw.Connection | None = None
+        self.lock: owners.OwnerLock | None = None
+        self.report = OpenReport()
+        self.source = ""
+        self.flags = _WRITE
+
+
+async def open_journal(
+    home: Path,
+    *,
+    protocol: str,
+    clock: Clock | None = None,
+    boot_id: str | None = None,
+    read_only: bool = False,
+    schema: Schema = CURRENT,
+) -> StoredJournal:
+    """The journal of this home. One that cannot be written is opened for reading, and says so in its report."""
+    place = Home(home)
+    try:
+        opened = await asyncio.to_thread(_open, place, protocol, boot_id or this_boot(), schema, read_only=read_only)
+        store = SqliteStore(
+            place,
+            clock=clock or SystemClock(),
+            report=opened.report,
+            lock=opened.lock,
+            owner=opened.lock.id if opened.lock else new_id("own"),
+            version=schema.version,
+            writing=opened.writing,
+            connect=lambda: connect(opened.source, opened.flags),
+        )
+    except (apsw.Error, OSError) as error:
+        raise as_storage_error(error) from error
+    journal = StoredJournal(store)
+    if opened.writing is not None:
+        await journal.finish_erasures()
+    return journal
+
+
+def _open(place: Home, protocol: str, boot: str, schema: Schema, *, read_only: bool) -> _Opened:
+    if _sqlite_version() < OLDEST_SQLITE:
+        raise VersionMismatch(f"SQLite {apsw.sqlite_lib_version()} is too old for several processes at one file.")
+    if not read_only:
+        try:
+            place.prepare()
+            return _open_for_writing(place, protocol, boot, schema)
+        except (OSError, apsw.Error, StorageReadOnly) as error:
+            known = as_storage_error(error)
+            if not isinstance(known, StorageReadOnly) or not os.path.exists(place.database):
+                raise _about(known, place) from error
+    return _open_for_reading(place, schema)
+
+
+def _about(error: QuintetError, place: Home) -> QuintetError:
+    if isinstance(error, StorageReadOnly):
+        return StorageReadOnly(f"{error.message} Home: {place.path}.", home=place.path)
+    return error
+
+
+def _sqlite_version() -> tuple[int, ...]:
+    return tuple(int(n) for n in apsw.sqlite_lib_version().split("."))
+
+
+def connect(source: str, flags: int = _WRITE) -> apsw.Connection:
+    connection = apsw.Connection(source, flags=flags, statementcachesize=200)
+    connection.set_busy_timeout(BUSY_MS)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema) -> _Opened:
+    opened = _Opened()
+    opened.source = place.database
+    with owners.Gate(place.run):
+        living = owners.living(place.run, tidy=True)
+        walked, saved = wal.Walk(), ""
+        if not living:
+            walked = wal.walk(place.log)
+            saved = wal.save_aside(place.log) if walked.lost else ""
+        check_file(place.database, frames=walked.frames if not living else 1)
+        opened.writing = connection = connect(place.database)
+        try:
+            connection.execute("PRAGMA secure_delete = ON").fetchall()
+            connection.execute("PRAGMA journal_size_limit = 8388608").fetchall()
+            migrated, backup = bring_up(connection, place, schema, living, boot)
+            _check_tables(connection)
+            _note_boot(connection, boot)
+            place.take_reserve()
+            opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
+        except BaseException:
+            connection.close()
+            raise
+    opened.report = OpenReport(
+        wal_frames=walked.frames,
+        wal_dropped=walked.dropped,
+        wal_lost=walked.lost,
+        saved_as=saved,
+        migrated_from=migrated,
+        backup=backup,
+    )
+    return opened
+
+
+def _open_for_reading(place: Home, schema: Schema) -> _Opened:
+    """Without a lock and without a log of our own. A file nobody can write beside is read as it lies there."""
+    if not os.path.exists(place.database):
+        raise StorageReadOnly(f"There is no journal in {place.path}, and none can be made.", home=place.path)
+    check_file(place.database, frames=1)
+    opened = _Opened()
+    opened.report = OpenReport(read_only=True)
+    opened.flags = _READ
+    name = f"file:{_escaped(place.database)}"
+    sources = [f"{name}?mode=ro"]
+    if not os.path.exists(place.log) or os.path.getsize(place.log) == 0:
+        sources.append(f"{name}?immutable=1")
+    failure: Exception | None = None
+    for opened.source in sources:
+        try:
+            _look_at(opened.source, schema)
+            return opened
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError) as error:
+            failure = error
+    raise StorageReadOnly(f"The journal in {place.path} cannot even be read.", home=place.path) from failure
+
+
+def _look_at(source: str, schema: Schema) -> None:
+    connection = connect(source, _READ)
+    try:
+        version = number(connection, "PRAGMA user_version")
+        if version > schema.version:
+            raise VersionMismatch(f"The journal was written by a newer Quintet (format {version}).", found=version)
+        _check_tables(connection)
+    finally:
+        connection.close()
+
+
+def _escaped(path: str) -> str:
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def check_file(path: str, *, frames: int) -> None:
+    """Whether this can be a database at all, and is as long as its first page says when no log could complete it."""
+    with open(path, "rb") as file:
+        head = file.read(100)
+        size = os.fstat(file.fileno()).st_size
+    if size == 0:
+        return
+    if len(head) < 100 or head[:16] != b"SQLite format 3\0":
+        raise StorageDamaged(f"{path} is not a database.", path=path)
+    (page,) = struct.unpack(">H", head[16:18])
+    (pages,) = struct.unpack(">I", head[28:32])
+    page = 65536 if page == 1 else page
+    if page < 512 or page & (page - 1):
+        raise StorageDamaged(f"{path} has a damaged first page.", path=path)
+    if not frames and size < pages * page:
+        raise StorageDamaged(f"{path} ends too early: {size} bytes of {pages * page}.", path=path)
+
+
+def _check_tables(connection: apsw.Connection) -> None:
+    """A glance at both ends of every table; a whole check belongs to `quintet doctor --deep`."""
+    found = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
+    missing = _TABLES - set(found)
+    if missing:
+        raise StorageDamaged(f"The journal has lost its tables {', '.join(sorted(missing))}.")
+    for table in ("events", "items", "threads", "turns"):
+        connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid LIMIT 1").fetchall()  # noqa: S608
+        connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT 1").fetchall()  # noqa: S608
+    if not connection.execute(SQL["counter"]).fetchall():
+        raise StorageDamaged("The journal has lost its counter.")
+
+
+_TABLES = {"counter", "kinds", "threads", "events", "items", "turns", "interactions", "commands", "grants", "handles"}
+
+
+def _note_boot(connection: apsw.Connection, boot: str) -> None:
+    """After a reboot numbers of unsynced deltas may have been used and lost: go on from the synced ceiling."""
+    known = connection.execute(SQL["counter"]).fetchall()[0][2]
+    if known != boot:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(SQL["new_boot"], (CEILING_STEP, boot))
+        connection.execute("COMMIT")

@@ -1,0 +1,35 @@
+"""Pruning: deltas go in seq order once nobody can need them, signals by age and number. Bounded steps."""
+
+from __future__ import annotations
+
+from quintet.journal.transaction import Transaction
+from quintet.journal.turns import KEY_LIFE_MS
+
+SPAN = 4_096  # how many numbers one step looks at
+SIGNAL_LIFE_MS = 15 * 60 * 1000
+SIGNALS_KEPT = 10_000
+
+
+def prune_step(tx: Transaction, now_ms: int, grace_ms: int) -> tuple[int, int, bool]:
+    """(deltas gone, their bytes, whether another step is due). The mark moves with what is gone, in one commit."""
+    counter = tx.rows.counter()
+    first = tx.rows.first_kept(now_ms - grace_ms)
+    # A turn that runs or ended within the grace keeps everything from its start on; items never outlive their turn
+    # unfinished, so no unfinished item can lie below.
+    end = tx.next - 1 if first is None else min(first, tx.next) - 1
+    through = min(end, counter.pruned_through + SPAN)
+    if through <= counter.pruned_through:
+        return 0, 0, False
+    count, size = tx.rows.drop_deltas(counter.pruned_through, through)
+    tx.rows.set_marks(pruned_through=through, signals_through=counter.signals_through)
+    return count, size, through < end
+
+
+def prune_signals(tx: Transaction, now_ms: int) -> int:
+    counter = tx.rows.counter()
+    count, through = tx.rows.drop_signals(now_ms - SIGNAL_LIFE_MS, SIGNALS_KEPT)
+    if count:
+        through = max(through, counter.signals_through)
+        tx.rows.set_marks(pruned_through=counter.pruned_through, signals_through=through)
+    tx.rows.drop_keys(now_ms - KEY_LIFE_MS)
+    return count

@@ -1,0 +1,151 @@
+"""Ending what dead processes left: one transaction per thread, after which the thread can be used again.
+
+Nothing is run again here. What may have happened is said to be unknown; what cannot have happened is said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from quintet.domain import event as ev
+from quintet.domain.command import Outcome
+from quintet.domain.errors import Interrupted
+from quintet.domain.event import Event
+from quintet.domain.ids import new_id
+from quintet.domain.interaction import Decision, Interaction, Verdict
+from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult
+from quintet.domain.ports import Recovery
+from quintet.domain.principal import ENGINE
+from quintet.domain.thread import Thread
+from quintet.domain.tool import Effect
+from quintet.domain.turn import TurnState
+from quintet.journal.emitting import emit
+from quintet.journal.reading import decoded
+from quintet.journal.transaction import Transaction
+
+NEVER_RAN = "This call never ran: Quintet stopped before starting it."
+NO_EFFECT = "This call was cut off when Quintet stopped. It changes nothing, so it can safely be made again."
+UNKNOWN = "Quintet stopped while this call ran. Whether it took effect is unknown; look before making it again."
+OUTPUT_LOST = "This call ended ({status}), but Quintet stopped before its output was kept."
+
+
+def end_dead(tx: Transaction, thread: str) -> Recovery:
+    """End the dead turns of this thread's whole tree, children first, and dead queued turns of each."""
+    turns: list[str] = []
+    unknown: list[str] = []
+    for found in tx.rows.tree(tx.thread(thread).root):
+        here = tx.any_thread(found.id) or found
+        if here.deleted_ms:
+            continue
+        if here.owner and not tx.alive(here.owner):
+            turns.append(here.active_turn)
+            unknown += _end_running(tx, here)
+        turns += _end_queued(tx, here.id)
+    return Recovery(tuple(turns), tuple(unknown))
+
+
+def interrupted() -> ev.TurnFinished:
+    error = Interrupted("The process that ran this turn ended before the turn did.")
+    return ev.TurnFinished(TurnState.INTERRUPTED, error=error.info())
+
+
+def deny_holding(tx: Transaction, turn: str, reason: str) -> None:
+    """The end of a turn answers whatever still holds one of its calls."""
+    for asked in tx.rows.turn_interactions(turn):
+        decide(tx, asked, Decision(Verdict.DENY, ENGINE, tx.now_ms, reason))
+
+
+def decide(tx: Transaction, asked: Interaction, decision: Decision) -> None:
+    emit(tx, ev.InteractionResolved(asked.id, asked.call_id, decision), asked.thread, asked.turn)
+
+
+def settle_pending(tx: Transaction, thread: str, turn: str, outcome: Outcome) -> None:
+    for command in tx.rows.commands(thread):
+        if command.turn == turn:
+            emit(tx, ev.CommandSettled(command.id, outcome), thread, turn)
+
+
+def _end_queued(tx: Transaction, thread: str) -> list[str]:
+    ended = []
+    for row in tx.rows.turns(thread, live=True):
+        if row.turn.state is TurnState.QUEUED and not tx.alive(row.turn.runner):
+            settle_pending(tx, thread, row.turn.id, Outcome.OWNER_GONE)
+            emit(tx, interrupted(), thread, row.turn.id)
+            ended.append(row.turn.id)
+    return ended
+
+
+def _end_running(tx: Transaction, here: Thread) -> list[str]:
+    turn = here.active_turn
+    # The epoch moves on, so that a late write of the dead owner's lease can never fit again.
+    tx.put_thread(msgspec.structs.replace(here, epoch=here.epoch + 1))
+    row = tx.rows.turn(turn)
+    events = decoded(tx.rows, tx.rows.turn_events(here.id, turn, row.started_seq - 1 if row else 0))
+    items = [e.payload.item for e in events if isinstance(e.payload, ev.ItemAdded)]
+    for item, body in _partial_items(events, {i.id for i in items}):
+        _add(tx, here.id, turn, item, body)
+    unknown = _close_calls(tx, here.id, turn, events, items)
+    deny_holding(tx, turn, "interrupted")
+    settle_pending(tx, here.id, turn, Outcome.OWNER_GONE)
+    emit(tx, interrupted(), here.id, turn)
+    return unknown
+
+
+def _add(tx: Transaction, thread: str, turn: str, item: str, body: Body) -> None:
+    emit(tx, ev.ItemAdded(Item(item, thread, turn, 0, tx.now_ms, body)), thread, turn)
+
+
+def _partial_items(events: Iterable[Event], known: set[str]) -> list[tuple[str, Body]]:
+    """What streamed of items that were never added, in the order they began; text stops at the first missing piece."""
+    kinds: dict[str, type[AssistantMessage] | type[Reasoning]] = {}
+    pieces: dict[str, dict[int, str]] = {}
+    for event in events:
+        said = event.payload
+        if isinstance(said, ev.TextDelta | ev.ReasoningDelta) and said.item not in known:
+            kinds.setdefault(said.item, AssistantMessage if isinstance(said, ev.TextDelta) else Reasoning)
+            pieces.setdefault(said.item, {})[said.index] = said.text
+    partial: list[tuple[str, Body]] = []
+    for item, kind in kinds.items():
+        text = _joined(pieces[item])
+        if text:
+            partial.append((item, kind(text=text, partial=True)))
+    return partial
+
+
+def _joined(pieces: dict[int, str]) -> str:
+    index = min(pieces)
+    text = []
+    while index in pieces:
+        text.append(pieces[index])
+        index += 1
+    return "".join(text)
+
+
+def _close_calls(tx: Transaction, thread: str, turn: str, events: list[Event], items: list[Item]) -> list[str]:
+    """Give every open call a result and mark effects nobody knows the outcome of."""
+    started = {e.payload.call_id: e.payload for e in events if isinstance(e.payload, ev.ToolStarted)}
+    finished = {e.payload.call_id: e.payload for e in events if isinstance(e.payload, ev.ToolFinished)}
+    answered = {i.body.call_id for i in items if isinstance(i.body, ToolResult)}
+    unknown = []
+    for call, intent in started.items():
+        if intent.effect is not Effect.NONE and call not in finished and call not in answered:
+            emit(tx, ev.EffectUnknown(call, intent.name, intent.title), thread, turn)
+            unknown.append(intent.title)
+    for item in items:
+        if isinstance(item.body, ToolCall) and item.body.call_id not in answered:
+            call = item.body.call_id
+            status, text = _what_is_known(started.get(call), finished.get(call))
+            _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text))
+    return unknown
+
+
+def _what_is_known(intent: ev.ToolStarted | None, end: ev.ToolFinished | None) -> tuple[ResultStatus, str]:
+    if end is not None:
+        return end.status, OUTPUT_LOST.format(status=end.status.value)
+    if intent is None:
+        return ResultStatus.CANCELLED, NEVER_RAN
+    if intent.effect is Effect.NONE:
+        return ResultStatus.CANCELLED, NO_EFFECT
+    return ResultStatus.UNKNOWN, UNKNOWN

@@ -1,0 +1,188 @@
+"""SqliteStore: one process's seat at the file that several processes share. A writer thread, readers, and one
+connection of the event loop that only asks whether others have written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import apsw
+
+from quintet.domain.errors import QuintetError, StorageReadOnly
+from quintet.domain.event import Draft
+from quintet.domain.ports import Clock, Listener
+from quintet.domain.turn import Lease
+from quintet.journal import owners
+from quintet.journal.home import Home
+from quintet.journal.jobs import Errand, Job, Outcome, Waiting
+from quintet.journal.publisher import Publisher
+from quintet.journal.reader import Asked, Reader, settle_future
+from quintet.journal.rows import Reads
+from quintet.journal.statements import SQL
+from quintet.journal.store import OpenReport
+from quintet.journal.transaction import Transaction
+from quintet.journal.writer import Writer
+
+T = TypeVar("T")
+READERS = 2
+PENDING_DELTAS = 1_024  # pushes beyond this make `room` wait
+
+
+class SqliteStore:
+    def __init__(
+        self,
+        home: Home,
+        *,
+        clock: Clock,
+        report: OpenReport,
+        lock: owners.OwnerLock | None,
+        owner: str,
+        version: int,
+        writing: apsw.Connection | None,
+        connect: Callable[[], apsw.Connection],
+    ) -> None:
+        self.home, self.clock, self.report, self.owner = home, clock, report, owner
+        self._lock = lock
+        self._loop = asyncio.get_running_loop()
+        self._publisher = Publisher()
+        self._failed: dict[Lease, QuintetError] = {}
+        self._pending = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        self._closed = False
+        self._asked: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._readers = [Reader(connect, self._asked, self._loop) for _ in range(READERS)]
+        self._watch = connect()
+        self._data_version = self._read_data_version()
+        self._writing = writing
+        self._writer: Writer | None = None
+        if writing is not None:
+            self._writer = Writer(
+                writing,
+                home=home,
+                publisher=self._publisher,
+                clock=clock,
+                owner=owner,
+                alive=self.alive,
+                version=version,
+                loop=self._loop,
+                deliver=self._deliver,
+            )
+            self._writer.start()
+        for reader in self._readers:
+            reader.start()
+
+    # --- writing -------------------------------------------------------------------------------------------------
+    def _to_writer(self, work: Waiting) -> None:
+        if self._closed:
+            raise StorageReadOnly("The journal is closed.", next_step="")
+        if self._writer is None:
+            raise StorageReadOnly("The journal was opened for reading only.")
+        self._writer.queue.put(work)
+
+    def push(self, drafts: Sequence[Draft], lease: Lease) -> None:
+        self._to_writer((drafts, lease))
+        self._pending += len(drafts)
+
+    async def room(self, lease: Lease | None) -> None:
+        while self._pending > PENDING_DELTAS and not self._closed:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+        self.raise_failed_push(lease)
+
+    def raise_failed_push(self, lease: Lease | None) -> None:
+        key = next(iter(self._failed), None) if lease is None else lease
+        error = self._failed.pop(key, None) if key is not None else None
+        if error is not None:
+            raise error
+
+    async def write(self, name: str, work: Callable[[Transaction], T], *, settling: bool = False) -> T:
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._to_writer(Job(name, work, future, settling=settling))
+        return await future
+
+    def _deliver(self, outcome: Outcome) -> None:
+        """On the loop, once per commit: listeners first, since whoever awaits a result resumes after this anyway."""
+        if outcome.pushed:
+            self._pending -= outcome.pushed
+            if self._waiters and self._pending <= PENDING_DELTAS:
+                waiters, self._waiters = self._waiters, []
+                for waiter in waiters:
+                    settle_future(waiter, None, None)
+        for lease, error in outcome.failed_pushes:
+            self._failed.setdefault(lease, error)
+        if outcome.events:
+            self._publisher.deliver(outcome.events)
+        for job in outcome.jobs:
+            settle_future(job.future, job.result, job.error)
+
+    def _errand(self, work: Callable[[], T]) -> Awaitable[T]:
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._to_writer(Errand(work, future))
+        return future
+
+    async def tail(self) -> None:
+        if self._writer is not None:
+            await self._errand(self._writer.tail)
+
+    async def tidy(self) -> int:
+        assert self._writer is not None
+        return await self._errand(self._writer.tidy)
+
+    # --- reading -------------------------------------------------------------------------------------------------
+    async def read(self, work: Callable[[Reads], T]) -> T:
+        if self._closed:
+            raise StorageReadOnly("The journal is closed.", next_step="")
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._asked.put((work, future))
+        result: T = await future
+        return result
+
+    def alive(self, owner: str) -> bool:
+        return owners.alive(self.home.run, owner)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        return self._publisher.listen(listener, self._newest)
+
+    def _newest(self) -> int:
+        for row in self._watch.execute(SQL["counter"]):
+            return int(row[0]) - 1
+        return 0
+
+    def _read_data_version(self) -> int:
+        for (version,) in self._watch.execute("PRAGMA data_version"):
+            return int(version)
+        return 0
+
+    def changed_elsewhere(self) -> bool:
+        version = self._read_data_version()
+        if version == self._data_version:
+            return False
+        self._data_version = version
+        # Our own writer changes it too; what is published already is no news.
+        mark = self._publisher.mark
+        return mark is None or self._newest() > mark
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        if self._writer is not None:
+            self._writer.queue.put(None)
+        self._closed = True
+        for _ in self._readers:
+            self._asked.put(None)
+        await asyncio.to_thread(self._join)
+
+    def _join(self) -> None:
+        for reader in self._readers:
+            reader.join()
+        self._watch.close()
+        if self._writer is not None:
+            self._writer.join()
+        if self._writing is not None:
+            self._writing.close()  # the last one out folds the log into the file
+        if self._lock is not None:
+            self._lock.release()

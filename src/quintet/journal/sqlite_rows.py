@@ -1,0 +1,372 @@
+"""Rows in SQLite, over one connection. Ids are mapped to integer keys here; nobody above knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from quintet.domain.command import Command
+from quintet.domain.errors import NotFound
+from quintet.domain.event import KIND_BY_NAME
+from quintet.domain.grant import Grant
+from quintet.domain.interaction import Interaction
+from quintet.domain.item import Damaged, text_of
+from quintet.domain.project import Project
+from quintet.domain.thread import Handle, Thread, ThreadQuery
+from quintet.journal.codec import decode, encode, item_of
+from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
+from quintet.journal.statements import SQL
+
+T = TypeVar("T")
+ORDINAL_BITS = 24
+_ORDINALS = 1 << ORDINAL_BITS
+_MANY = 64
+_INSERT_MANY = SQL["insert_event"] + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (_MANY - 1)
+_CACHED = 20_000
+_AFTER_ALL = (1 << 62, "")
+
+
+class SqliteRows:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._run = connection.execute
+        self._many = connection.executemany
+        self._kind_codes: dict[str, int] = {}
+        self._kind_names: dict[int, str] = {}
+        self._thread_keys: dict[str, int] = {}
+        self._thread_ids: dict[int | None, str] = {}
+        self._turn_keys: dict[str, int] = {}
+        self._turn_ids: dict[int | None, str] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """After a rollback: a key learnt from a row that never came to be would be wrong."""
+        for known in (self._kind_codes, self._kind_names, self._thread_keys, self._turn_keys):
+            known.clear()
+        self._thread_ids = {None: ""}
+        self._turn_ids = {None: ""}
+
+    # --- keys ------------------------------------------------------------------------------------------------------
+    def _kind_code(self, name: str) -> int:
+        code = self._kind_codes.get(name)
+        if code is None:
+            self._learn_kinds()
+            code = self._kind_codes.get(name)
+        if code is None:
+            code = self._value("insert_kind", (name, KIND_BY_NAME[name].durability.value))
+            self._kind_codes[name] = code
+            self._kind_names[code] = name
+        return code
+
+    def _learn_kinds(self) -> None:
+        for code, name in self._run(SQL["kinds"]):
+            self._kind_codes[name] = code
+            self._kind_names[code] = name
+
+    def _thread_key(self, thread: str) -> int | None:
+        if not thread:
+            return None
+        key = self._thread_keys.get(thread)
+        if key is None:
+            key = self._value("thread_key", (thread,))
+            if key is None:
+                raise NotFound(f"There is no thread {thread}.", thread=thread)
+            if len(self._thread_keys) > _CACHED:
+                self._thread_keys.clear()
+            self._thread_keys[thread] = key
+        return key
+
+    def _turn_key(self, turn: str) -> int | None:
+        if not turn:
+            return None
+        key = self._turn_keys.get(turn)
+        if key is None:
+            key = self._value("turn_key", (turn,))
+            if key is None:
+                raise NotFound(f"There is no turn {turn}.", turn=turn)
+            if len(self._turn_keys) > _CACHED:
+                self._turn_keys.clear()
+            self._turn_keys[turn] = key
+        return key
+
+    def _thread_id(self, key: int | None) -> str:
+        found = self._thread_ids.get(key)
+        if found is None:
+            if len(self._thread_ids) > _CACHED:
+                self._thread_ids = {None: ""}
+            found = self._thread_ids[key] = self._value("thread_id", (key,)) or ""
+        return found
+
+    def _turn_id(self, key: int | None) -> str:
+        found = self._turn_ids.get(key)
+        if found is None:
+            if len(self._turn_ids) > _CACHED:
+                self._turn_ids = {None: ""}
+            found = self._turn_ids[key] = self._value("turn_id", (key,)) or ""
+        return found
+
+    # --- small helpers -------------------------------------------------------------------------------------------
+    def _value(self, name: str, bindings: Sequence[Any] = ()) -> Any:
+        for row in self._run(SQL[name], bindings):
+            return row[0]
+        return None
+
+    def _one(self, name: str, key: str, kind: type[T]) -> T | None:
+        body = self._value(name, (key,))
+        return None if body is None else decode(body, kind)
+
+    def _all(self, name: str, bindings: Sequence[Any], kind: type[T]) -> list[T]:
+        """One unreadable row does not hide the others; asked for by itself it is said to be damaged."""
+        out = []
+        for (body,) in self._run(SQL[name], bindings):
+            try:
+                out.append(decode(body, kind))
+            except msgspec.MsgspecError:
+                continue
+        return out
+
+    def _event_rows(self, name: str, bindings: Sequence[Any]) -> list[EventRow]:
+        out = []
+        for seq, kind, at_ms, root, thread, turn, total, body in self._run(SQL[name], bindings):
+            if kind not in self._kind_names:
+                self._learn_kinds()
+            above = self._thread_id(root)
+            here = above if thread is None else self._thread_id(thread)
+            name = self._kind_names.get(kind, "")
+            out.append(EventRow(seq, name, at_ms, here, above, self._turn_id(turn), _bytes(body), total))
+        return out
+
+    def _item_row(self, thread: str, row: tuple[Any, ...]) -> ItemRow:
+        key, item, turn, at_ms, origin, total, body = row
+        return ItemRow(thread, key & (_ORDINALS - 1), item, turn, at_ms, origin, _bytes(body), total)
+
+    # --- reading -------------------------------------------------------------------------------------------------
+    def counter(self) -> Counter:
+        for row in self._run(SQL["counter"]):
+            return Counter(*row)
+        raise apsw.CorruptError("the counter row is missing")
+
+    def events(self, after: int, root: str, limit: int) -> list[EventRow]:
+        if not root:
+            return self._event_rows("events", (after, limit))
+        key = self._value("thread_key", (root,))
+        return [] if key is None else self._event_rows("root_events", (key, after, limit))
+
+    def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
+        here = self.thread(thread)
+        root = self._thread_key(here.root if here else thread)
+        return self._event_rows("turn_events", (root, self._turn_key(turn), after))
+
+    def event(self, seq: int) -> EventRow | None:
+        return next(iter(self._event_rows("event", (seq,))), None)
+
+    def unknown_effects(self, thread: str) -> list[int]:
+        found = self._run(SQL["unknown_effects_of"], (thread,)) if thread else self._run(SQL["unknown_effects"])
+        return [row[0] for row in found]
+
+    def thread(self, thread: str) -> Thread | None:
+        return self._one("thread", thread, Thread)
+
+    def threads(self, query: ThreadQuery) -> list[Thread]:
+        at, before = query.before or _AFTER_ALL
+        if query.children or query.deleted:
+            given = (query.project, query.children, query.deleted, at, before, query.limit)
+            return self._all("threads_any", given, Thread)
+        if query.project:
+            return self._all("threads_project", (query.project, at, before, query.limit), Thread)
+        return self._all("threads_recent", (at, before, query.limit), Thread)
+
+    def tree(self, root: str) -> list[Thread]:
+        return self._all("tree", (root,), Thread)
+
+    def owned(self) -> list[Thread]:
+        return self._all("owned", (), Thread)
+
+    def unerased(self) -> list[str]:
+        return [row[0] for row in self._run(SQL["unerased"])]
+
+    def items(self, thread: str, after: int, limit: int, *, newest: bool = False) -> list[ItemRow]:
+        base = (self._thread_key(thread) or 0) << ORDINAL_BITS
+        name = "items_newest" if newest else "items"
+        found = self._run(SQL[name], (base + after, base + _ORDINALS, limit))
+        rows = [self._item_row(thread, row) for row in found]
+        return rows[::-1] if newest else rows
+
+    def item_range(self, thread: str, first: int, last: int) -> list[ItemRow]:
+        base = (self._thread_key(thread) or 0) << ORDINAL_BITS
+        found = self._run(SQL["items"], (base + first - 1, base + last + 1, -1))
+        return [self._item_row(thread, row) for row in found]
+
+    def turn(self, turn: str) -> TurnRow | None:
+        return self._one("turn", turn, TurnRow)
+
+    def turns(self, thread: str, *, live: bool) -> list[TurnRow]:
+        return self._all("live_turns" if live else "turns", (thread,), TurnRow)
+
+    def queued(self) -> list[TurnRow]:
+        return self._all("queued", (), TurnRow)
+
+    def first_kept(self, since_ms: int) -> int | None:
+        found: int | None = self._value("first_kept", (since_ms,))
+        return found
+
+    def interaction(self, interaction: str) -> Interaction | None:
+        return self._one("interaction", interaction, Interaction)
+
+    def interactions(self, root: str, *, pending: bool) -> list[Interaction]:
+        return self._all("pending_interactions" if pending else "interactions", (root,), Interaction)
+
+    def turn_interactions(self, turn: str) -> list[Interaction]:
+        return self._all("turn_interactions", (turn,), Interaction)
+
+    def command(self, command: str) -> Command | None:
+        return self._one("command", command, Command)
+
+    def commands(self, thread: str) -> list[Command]:
+        return self._all("commands", (thread,), Command)
+
+    def grant(self, grant: str) -> Grant | None:
+        return self._one("grant", grant, Grant)
+
+    def grants(self) -> list[Grant]:
+        return self._all("grants", (), Grant)
+
+    def handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
+        for thread, deleted_ms in self._run(SQL["handle"], (protocol, scope, external_id)):
+            return Handle(protocol, scope, external_id, thread, deleted_ms)
+        return None
+
+    def projects(self) -> list[Project]:
+        return [Project(*row) for row in self._run(SQL["projects"])]
+
+    def key(self, scope: str, key: str) -> KeyRow | None:
+        for row in self._run(SQL["key"], (scope, key)):
+            return KeyRow(scope, key, *row)
+        return None
+
+    def matches(self, words: Sequence[str]) -> Iterator[tuple[str, int]]:
+        # Every word is a quoted string, so nothing a person types can be syntax; the star makes it a prefix.
+        query = " AND ".join(f'"{word}"*' for word in words)
+        for (key,) in self._run(SQL["matches"], (query,)):
+            yield self._thread_id(key >> ORDINAL_BITS), key & (_ORDINALS - 1)
+
+    # --- changing ------------------------------------------------------------------------------------------------
+    def set_marks(self, *, pruned_through: int, signals_through: int) -> None:
+        self._run(SQL["set_marks"], (pruned_through, signals_through))
+
+    def insert_events(self, rows: Sequence[EventRow]) -> None:
+        """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""
+        at = 0
+        while len(rows) - at >= _MANY:
+            flat: list[Any] = []
+            for row in rows[at : at + _MANY]:
+                flat += self._bound(row)
+            self._run(_INSERT_MANY, flat)
+            at += _MANY
+        if at < len(rows):
+            self._many(SQL["insert_event"], [self._bound(row) for row in rows[at:]])
+
+    def _bound(self, row: EventRow) -> tuple[Any, ...]:
+        kind = self._kind_codes.get(row.kind) or self._kind_code(row.kind)
+        root = self._thread_key(row.root)
+        thread = None if row.thread == row.root else self._thread_key(row.thread)
+        return row.seq, kind, row.at_ms, root, thread, self._turn_key(row.turn), row.sum, row.body
+
+    def insert_unknown(self, seq: int, thread: str) -> None:
+        self._run(SQL["insert_unknown"], (seq, thread))
+
+    def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
+        sizes = [row[0] for row in self._run(SQL["drop_deltas"], (after, through))]
+        return len(sizes), sum(sizes)
+
+    def drop_signals(self, before_ms: int, keep: int) -> tuple[int, int]:
+        if self._value("signal_kinds") is None:
+            return 0, 0
+        gone = [row[0] for row in self._run(SQL["drop_old_signals"], (before_ms, keep))]
+        return len(gone), max(gone, default=0)
+
+    def insert_thread(self, thread: Thread) -> None:
+        root = 0 if thread.root == thread.id else self._thread_key(thread.root)
+        given = (thread.id, root, thread.project, thread.parent, thread.depth)
+        state = (thread.updated_ms, thread.deleted_ms, thread.owner, encode(thread))
+        key = self._value("insert_thread", (*given, *state))
+        if not root:
+            self._run(SQL["own_root"], (key,))
+
+    def save_thread(self, thread: Thread) -> None:
+        given = (thread.project, thread.updated_ms, thread.deleted_ms, thread.owner, encode(thread), thread.id)
+        self._run(SQL["save_thread"], given)
+
+    def insert_item(self, row: ItemRow, text: str) -> None:
+        if not 0 < row.ordinal < _ORDINALS:
+            raise ValueError(f"ordinal out of range: {row.ordinal}")
+        key = ((self._thread_key(row.thread) or 0) << ORDINAL_BITS) + row.ordinal
+        self._run(SQL["insert_item"], (key, row.id, row.turn, row.at_ms, row.origin, row.sum, row.body))
+        if text:
+            self._run(SQL["index_item"], (key, text))
+
+    def insert_turn(self, row: TurnRow) -> None:
+        turn = row.turn
+        state = (turn.state.value, row.started_seq, turn.finished_ms, encode(row))
+        self._run(SQL["insert_turn"], (turn.id, turn.thread, *state))
+
+    def save_turn(self, row: TurnRow) -> None:
+        turn = row.turn
+        self._run(SQL["save_turn"], (turn.state.value, row.started_seq, turn.finished_ms, encode(row), turn.id))
+
+    def put_interaction(self, interaction: Interaction) -> None:
+        one = interaction
+        given = (one.id, one.root, one.thread, one.turn, one.decision is None, one.holds, encode(one))
+        self._run(SQL["put_interaction"], given)
+
+    def put_command(self, command: Command) -> None:
+        self._run(SQL["put_command"], (command.id, command.thread, command.outcome is None, encode(command)))
+
+    def put_grant(self, grant: Grant) -> None:
+        self._run(SQL["put_grant"], (grant.id, grant.thread, bool(grant.revoked_ms), encode(grant)))
+
+    def insert_handle(self, handle: Handle) -> None:
+        name = (handle.protocol, handle.scope, handle.external_id)
+        self._run(SQL["insert_handle"], (*name, handle.thread, handle.deleted_ms))
+
+    def drop_handles(self, thread: str, at_ms: int) -> None:
+        self._run(SQL["drop_handles"], (at_ms, thread))
+
+    def insert_project(self, project: Project) -> None:
+        self._run(SQL["insert_project"], (project.id, project.root, project.name))
+
+    def put_key(self, row: KeyRow) -> None:
+        self._run(SQL["put_key"], (row.scope, row.key, row.digest, row.turn, row.thread, row.at_ms))
+
+    def drop_keys(self, before_ms: int) -> None:
+        self._run(SQL["drop_keys"], (before_ms,))
+
+    def erase_some(self, thread: str, limit: int) -> int:
+        here = self.thread(thread)
+        root = self._thread_key(here.root if here else thread)
+        deleted = self._kind_code("thread.deleted")
+        doomed = self._run(SQL["doomed_events"], (root, self._thread_key(thread), deleted, limit)).fetchall()
+        if doomed:
+            self._many(SQL["drop_event"], doomed)
+            self._many(SQL["drop_unknown"], doomed)
+            return len(doomed)
+        items = self.items(thread, 0, limit)
+        base = (self._thread_key(thread) or 0) << ORDINAL_BITS
+        for row in items:
+            body = item_of(row).body
+            if not isinstance(body, Damaged) and (text := text_of(body)):
+                self._run(SQL["unindex_item"], (base + row.ordinal, text))
+            self._run(SQL["drop_item"], (base + row.ordinal,))
+        return len(items)
+
+    def erase_rest(self, thread: str) -> None:
+        for name in ("drop_turns", "drop_interactions", "drop_commands", "drop_grants", "drop_thread_keys"):
+            self._run(SQL[name], (thread,))
+        self._run(SQL["mark_erased"], (thread,))
+
+
+def _bytes(body: Any) -> bytes:
+    """Damage can change a value's type; the checksum then says so."""
+    return body if isinstance(body, bytes) else str(body).encode(errors="replace")
