@@ -19,7 +19,7 @@ from quintet.engine.projects import Handles, Projects
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
-from quintet.journal.open import open_journal
+from quintet.journal.opening import open_journal
 from quintet.providers.table import ModelTable
 from quintet.tools.builtin import builtin_tools
 from quintet.workspace.commands import PlainCommandParser

@@ -153,7 +153,7 @@ def _tool_call_part(draft: _Draft, value: str, where: str) -> None:
 
 
 def _repeat(draft: _Draft, value: str, where: str) -> None:
-    times, _, rest = value.strip().partition(" ")
+    times, _, rest = value.lstrip().partition(" ")
     every_s = 0.0
     if rest.startswith("every "):
         pause, _, rest = rest[6:].lstrip().partition(" ")
