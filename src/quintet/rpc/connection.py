@@ -30,6 +30,7 @@ from quintet.rpc.questions import Questions
 from quintet.rpc.writer import Sink, Writer
 
 S = TypeVar("S")
+_PATIENCE_S = 0.05
 
 
 class Source(Protocol):
@@ -59,7 +60,8 @@ class Connection(Generic[S]):
         self._others: set[asyncio.Task[None]] = set()  # `then` work
         self._owed: set[asyncio.Task[None]] = set()  # answers that found no room at once
         self._questions = Questions()
-        self._slack = asyncio.Event()
+        self._slack = asyncio.Event()  # something owed was settled
+        self._saturated = False  # calls are at their bound and did not move for a moment
         self._over = asyncio.Event()
 
     # What handlers and protocols use.
@@ -176,6 +178,8 @@ class Connection(Generic[S]):
             if not self._questions.settle(message):
                 self.log("answer nobody waits for", message)
         else:
+            if len(self._calls) >= self._dispatcher.max_calls and not self._saturated:
+                await self._patience()
             self._begin(message)
         # Calls and unsent answers together are bounded; only there, far behind a reader that takes nothing,
         # reading pauses.
@@ -183,6 +187,16 @@ class Connection(Generic[S]):
             self._slack.clear()
             await self._slack.wait()
         return True
+
+    async def _patience(self) -> None:
+        """A burst of quick calls is no overload: wait a moment for a place, once until one comes free."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while len(self._calls) >= self._dispatcher.max_calls:
+                    self._slack.clear()
+                    await self._slack.wait()
+        except TimeoutError:
+            self._saturated = True
 
     def _begin(self, message: Request | Notification) -> None:
         is_request = isinstance(message, Request)
@@ -216,6 +230,7 @@ class Connection(Generic[S]):
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._calls.pop(task, None)
         self._owed.discard(task)
+        self._saturated = False
         self._slack.set()
 
     async def _send(self, body: bytes) -> None:

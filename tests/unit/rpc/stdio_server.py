@@ -36,7 +36,9 @@ async def pollute(call: Call[None], params: Any) -> str:
     warnings.warn("STRAY warning", stacklevel=1)
     ctypes.CDLL(None).puts(b"STRAY from C")
     subprocess.run(["sh", "-c", "echo STRAY child; echo STRAY child >&2; cat"], check=True, timeout=5)
-    held = subprocess.run(["sh", "-c", "ls /proc/self/fd"], capture_output=True, text=True, check=True, timeout=5)
+    # close_fds=False: a careless start, which only the descriptors' own close-on-exec makes harmless.
+    look = ["ls", "-1", "/proc/self/fd"]
+    held = subprocess.run(look, capture_output=True, text=True, check=True, timeout=5, close_fds=False)
     return held.stdout
 
 

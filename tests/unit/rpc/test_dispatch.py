@@ -201,6 +201,18 @@ async def test_too_many_calls_at_once_are_refused_but_urgent_ones_run(family: Fa
         assert (await client.ask(id=5, method="work", params={"name": "w3"}))["result"] == "w3"
 
 
+async def test_a_burst_of_quick_calls_is_no_overload(family: Family) -> None:
+    @family.method("quick", summary="Quick.")
+    async def quick(call: Call[Any], params: Any) -> int:
+        await asyncio.sleep(0)
+        return 1
+
+    async with connected(family, max_calls=4) as client:
+        sending = asyncio.create_task(client.raw(b'{"jsonrpc":"2.0","id":1,"method":"quick"}\n' * 2000))
+        assert all([(await client.receive()).get("result") == 1 for _ in range(2000)])
+        await within(sending)
+
+
 async def test_the_guard_is_asked_before_the_params_are_looked_at(family: Family) -> None:
     @family.method("secret", summary="For the owner.", params=Work, who=["owner"])
     async def secret(call: Call[Any], params: Work) -> str:

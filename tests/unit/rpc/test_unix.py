@@ -1,4 +1,5 @@
 import asyncio
+import fcntl
 import os
 import socket
 import stat
@@ -153,6 +154,24 @@ async def test_of_many_servers_that_find_a_stale_socket_exactly_one_serves(tmp_p
         await asyncio.to_thread(thread.join, 15)
     assert won == [True]
     assert not path.exists()
+
+
+async def test_a_server_waits_while_another_is_replacing_the_socket(tmp_path: Path) -> None:
+    path = tmp_path / "s.sock"
+    leave_stale(path)
+    stale = path.stat().st_ino
+    other = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    server = UnixServer(path, echo)
+    starting = asyncio.create_task(server.start())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not starting.done()
+    assert path.stat().st_ino == stale
+    os.close(other)
+    await within(starting)
+    assert await talk(path) == b"hello"
+    await within(server.close())
 
 
 async def test_what_is_not_a_socket_is_never_deleted(tmp_path: Path) -> None:

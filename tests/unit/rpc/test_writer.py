@@ -112,6 +112,28 @@ async def test_waiting_sends_keep_their_order_and_offers_do_not_pass_them() -> N
     assert b"".join(sink.writes) == b"12345"
 
 
+async def test_a_small_frame_that_would_fit_does_not_pass_a_large_one_that_waits() -> None:
+    sink = Gate()
+    writer = Writer(sink, max_bytes=10)
+    await writer.send(b"111111")
+    waiting = [asyncio.create_task(writer.send(frame)) for frame in (b"22222222", b"3")]
+    await settle()
+    assert not writer.try_send(b"4")
+    assert not any(task.done() for task in waiting)
+    sink.open.set()
+    await within(asyncio.gather(*waiting))
+    await within(writer.drain())
+    assert b"".join(sink.writes) == b"111111222222223"
+
+
+async def test_a_small_offer_that_would_fit_is_refused_behind_an_unmarked_gap() -> None:
+    writer = Writer(Gate(), max_bytes=10)
+    assert writer.offer(b"111111")
+    assert not writer.offer(b"22222222")
+    assert not writer.offer(b"3")
+    await writer.close(0)
+
+
 async def test_a_send_cancelled_while_waiting_is_not_sent_and_holds_nobody_up() -> None:
     sink = Gate()
     writer = Writer(sink, max_frames=1)
