@@ -165,8 +165,7 @@ class BlockDecoder:
         return True
 
     def _bad_line(self, out: list[Item], line: bytes, start: int) -> bool:
-        """Not a header. If this block has named a length already, all of it is void; else a mark may follow,
-        even in this line."""
+        """Not a header. A block that has named a length is void as a whole; else a mark may follow."""
         if self._length is not None:
             return self._lose(out, "bad_header", _show(line), drain=True)
         self._pos = start

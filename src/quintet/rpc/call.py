@@ -58,8 +58,7 @@ class Call(Generic[S]):
             self._task.cancel()
 
     def begin(self) -> None:
-        """Called by dispatch at the task's first step, so that a cancel that came earlier is answered as
-        well."""
+        """The task's first step, where a cancel that came before it is honoured."""
         self._task = asyncio.current_task()
         if self.cancelled:
             raise asyncio.CancelledError

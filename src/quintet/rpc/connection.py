@@ -70,8 +70,9 @@ class Connection(Generic[S]):
         await self._send(messages.encode_notification(method, params))
 
     def offer(self, method: str, params: Any = UNSET) -> bool:
-        """For streamed events: False when the reader lags; then `cut` it with a notification it can resume
-        from."""
+        """For streamed events. False when the reader lags: then `cut` with a marker it can resume from."""
+        if self.writer.lagging:
+            return False  # without the cost of encoding what will not be sent
         return self.writer.offer(self._dialect.encode(messages.encode_notification(method, params)))
 
     async def cut(self, method: str, params: Any = UNSET) -> None:
@@ -134,8 +135,7 @@ class Connection(Generic[S]):
     # The life of the connection.
 
     async def serve(self) -> None:
-        """Until the input ends, `end` is called or nobody reads the output; then an orderly end within known
-        bounds."""
+        """Until the input ends, `end` is called or the output breaks; then an orderly, bounded end."""
         loop = asyncio.get_running_loop()
         watch = [loop.create_task(work) for work in (self._read(), _wait(self._over), _wait(self.writer.broken))]
         try:
@@ -171,7 +171,8 @@ class Connection(Generic[S]):
         message = messages.decode(item.body, null_id=self._dialect.null_id)
         if isinstance(message, BadMessage):
             if message.reason == "batch" and self._dialect.batch is not None:
-                self._owe(self._dialect.batch(self, item.body))
+                batch, body = self._dialect.batch, item.body
+                self._owe(lambda: batch(self, body))
             else:
                 self._answer(self._dialect.bad(message))
         elif isinstance(message, Response | ErrorResponse):
@@ -181,8 +182,7 @@ class Connection(Generic[S]):
             if len(self._calls) >= self._dispatcher.max_calls and not self._saturated:
                 await self._patience()
             self._begin(message)
-        # Calls and unsent answers together are bounded; only there, far behind a reader that takes nothing,
-        # reading pauses.
+        # Calls and unsent answers together are bounded; only there do we stop reading.
         while len(self._calls) + len(self._owed) >= 2 * self._dispatcher.max_calls:
             self._slack.clear()
             await self._slack.wait()
@@ -212,16 +212,16 @@ class Connection(Generic[S]):
             return
         frame = self._dialect.encode(messages.encode_error(answer.id, answer.error))
         if not self.writer.try_send(frame):
-            self._owe(self.writer.send(frame))
+            self._owe(lambda: self.writer.send(frame))
 
-    def _owe(self, work: Awaitable[None]) -> None:
+    def _owe(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._quietly(work))
         self._owed.add(task)
         task.add_done_callback(self._finished)
 
-    async def _quietly(self, work: Awaitable[None]) -> None:
+    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except Ended:
             pass
         except Exception as failure:
@@ -240,8 +240,8 @@ class Connection(Generic[S]):
         self._questions.end()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._dialect.grace_s):
-                if self._dialect.on_end is not None:
-                    await self._quietly(self._dialect.on_end(self))
+                if (on_end := self._dialect.on_end) is not None:
+                    await self._quietly(lambda: on_end(self))
                 while not self.writer.closed and (owed := [*self._calls, *self._owed]):
                     await asyncio.wait(owed)
         self.ending = True

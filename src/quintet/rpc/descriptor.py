@@ -85,8 +85,7 @@ async def _until(add: Callable[..., object], remove: Callable[[int], object], fd
 
 
 class _Thread:
-    """Blocking steps, one after the other, on a daemon thread: one that is stuck in a read does not hold up
-    the exit."""
+    """Blocking steps in order on a daemon thread: one stuck in a read does not hold up the exit."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()

@@ -1,5 +1,4 @@
-"""Messages to handlers: one task per call, order inside a queueing scope, every failure through the
-protocol's error map.
+"""Messages to handlers: one task per call, order inside a scope, every failure through the error map.
 
 Knows rows and calls; no method by name, no code, no bytes.
 """
@@ -98,8 +97,7 @@ class Dispatcher:
             return WireError(-32603, "Internal error")  # a map that is not total must not leave a client waiting
 
     def start(self, call: Call[Any], message: Request | Notification, running: int) -> WireError | None:
-        """Decide all that is decided on reading, and start the task; or return the error to answer. Never
-        waits."""
+        """Decide what is decided on reading and start the task, or return the error. Never waits."""
         try:
             row = self._find(call, message)
             if running >= self.max_calls and not row.urgent:

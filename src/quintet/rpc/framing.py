@@ -1,5 +1,4 @@
-"""Bytes to frames and back, without I/O: what a frame is, and JSON lines. Content-Length blocks live in
-blocks.py.
+"""Bytes to frames and back, without I/O: what a frame is, and JSON lines. (Content-Length: blocks.py.)
 
 Pure: no asyncio, no descriptors, no JSON. A decoder gives the same frames however the bytes are cut, and
 after bad input goes on at the next *certain* boundary (said where it is decided), or declares the stream
@@ -52,8 +51,7 @@ def encode_line(body: bytes) -> bytes:
 
 
 class LineDecoder:
-    """One frame per newline; a carriage return before it is dropped. The newline is always a certain
-    boundary."""
+    """One frame per newline, always a certain boundary; a carriage return before it is dropped."""
 
     def __init__(self, *, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
@@ -73,8 +71,7 @@ class LineDecoder:
         return out
 
     def eof(self) -> list[Item]:
-        """A last line without newline counts: no proper prefix of a JSON object is a JSON object, so a cut
-        one fails later."""
+        """A last line without newline counts: if it was cut, it is no JSON object and fails as such."""
         out: list[Item] = []
         if self._buffer and not self._skipping:
             self._finish(out)

@@ -107,8 +107,7 @@ def decode(body: bytes, *, null_id: NullId = "refuse", max_depth: int = MAX_DEPT
 
 
 def too_deep(body: bytes, limit: int = MAX_DEPTH) -> bool:
-    """Whether valid JSON nests deeper than the limit. Counting brackets first settles nearly every body at
-    memory speed."""
+    """Whether valid JSON nests too deep. Counting brackets settles most bodies at memory speed."""
     if body.count(b"{") + body.count(b"[") <= limit:
         return False
     pairs = _STRING.sub(b"", body).translate(_BRACKETS, _NO_BRACKETS)
@@ -211,8 +210,7 @@ def encode_error(id: Id, error: WireError) -> bytes:
 
 
 def encode(value: Any) -> bytes:
-    """JSON without raw newlines. Lone surrogates (file names, tool output) become U+FFFD: UTF-8 cannot carry
-    them."""
+    """JSON without raw newlines. Lone surrogates become U+FFFD: UTF-8 cannot carry them."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:

@@ -79,8 +79,7 @@ class Family:
 
 
 class Table:
-    """Every row of a protocol by wire name, in the order the families were given. Two rows of one name are
-    refused."""
+    """Every row of a protocol by wire name, in the order given. Two rows of one name are refused."""
 
     def __init__(self, *families: Family | Iterable[Row]) -> None:
         self._rows: dict[str, Row] = {}

@@ -1,5 +1,4 @@
-"""Taking stdin and stdout away from everyone else in the process. Knows descriptors; nothing of frames or
-messages.
+"""Taking stdin and stdout away from everyone else in the process. Knows descriptors, no frames.
 
 After `claim`, descriptors 0 and 1 are harmless: prints, warnings, C libraries and children can neither write
 into the protocol nor eat its input. The real ones live on under private numbers that no child inherits.
@@ -19,8 +18,7 @@ class Stdio(NamedTuple):
 
 
 def claim(stray: int | None = None) -> Stdio:
-    """Call once, before anything can print. `stray` (a log file, say) gets what others write to stdout; None
-    drops it."""
+    """Call once, before anything can print. `stray` (a log, say) gets what others print; None drops it."""
     _fill_gaps()
     shared = _same_stream(1, 2)
     # 3 at least: a private copy must not land on a number that others think is theirs.
@@ -49,7 +47,6 @@ def _fill_gaps() -> None:
 
 
 def _same_stream(one: int, other: int) -> bool:
-    """Whether both lead to the same pipe, socket or file. A terminal does not count: a person is reading
-    there."""
+    """Whether both lead to one pipe, socket or file. A terminal does not count: a person reads there."""
     a, b = os.fstat(one), os.fstat(other)
     return not stat.S_ISCHR(a.st_mode) and (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)

@@ -1,5 +1,4 @@
-"""A Unix socket server for one user: safe to create, safe to find in place, safe to remove. Knows bytes and
-peers.
+"""A Unix socket server for one user: safe to create, to find in place, to remove. Knows bytes and peers.
 
 What is done with an accepted peer is the handler's business; it gets a source and a sink and ends when it
 likes.
@@ -29,8 +28,7 @@ class SocketTrouble(Exception):
 
 
 class UnixServer:
-    """`named_by_user`: the directory is theirs and left as it is; otherwise it is made, and must be, 0700 and
-    ours."""
+    """`named_by_user`: the directory is left as it is; otherwise it is made 0700 and must be ours."""
 
     def __init__(
         self,
@@ -183,8 +181,7 @@ def _clear(path: Path) -> None:
 
 @asynccontextmanager
 async def _locked(directory: Path, timeout_s: float = 2.0) -> AsyncIterator[None]:
-    """Alone in making sockets in this directory. The lock is on the directory itself and leaves no file
-    behind."""
+    """Alone in making sockets here. The lock is on the directory itself and leaves no file behind."""
     held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         async with asyncio.timeout(timeout_s):

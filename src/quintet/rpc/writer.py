@@ -1,5 +1,4 @@
-"""The ordered way out of one connection: a bounded queue and one task that empties it. Knows bytes, no
-messages.
+"""The ordered way out of one connection: a bounded queue and one task that empties it. Knows bytes only.
 
 Two policies, chosen per frame: `send` waits for room, in order; `offer` never waits and says no instead.
 After a no, all further offers are refused until `cut` has put a marker in their place: a reader never sees a
@@ -46,8 +45,7 @@ class Writer:
         return self._held_bytes, self._held_frames
 
     async def send(self, frame: bytes) -> None:
-        """Return once the frame has its place in the order. Whatever is sent or offered afterwards comes
-        after it."""
+        """Return once the frame has its place: whatever is sent or offered afterwards comes after it."""
         if self.closed:
             raise Ended("the writer is closed")
         if self.try_send(frame):
@@ -79,21 +77,18 @@ class Writer:
         return not self.lagging
 
     async def cut(self, marker: bytes) -> None:
-        """Put the marker where the refused offers would have been; once it has its place, offers are taken
-        again."""
+        """Put the marker where the refused offers would have been; then offers are taken again."""
         await self.send(marker)
         self.lagging = False
 
     async def drain(self) -> None:
-        """Wait until everything queued has been taken by the operating system; Ended if that can no longer
-        happen."""
+        """Wait until the operating system has taken all that is queued; Ended if it never will."""
         await self._idle.wait()
         if self.broken.is_set():
             raise Ended("the reader is gone")
 
     async def close(self, timeout_s: float = 1.0) -> bool:
-        """Take nothing new, let what is queued out for at most this long, then end. True if all of it went
-        out."""
+        """Take nothing new, let what is queued out within the bound, then end. True if all went out."""
         self.closed = True
         try:
             async with asyncio.timeout(timeout_s):
