@@ -14,6 +14,7 @@ from quintet.domain.ids import new_id
 from quintet.domain.interaction import Approval, Decision, ExternalCall, Question, QuestionItem, Verdict
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
 from quintet.domain.ports import Tool
+from quintet.domain.principal import ENGINE
 from quintet.domain.tool import Effect, Prepared, Todo, ToolOutcome, ToolSpec
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk
@@ -107,8 +108,7 @@ class Calls:
                         next_step="Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml.",
                     )
                 )
-            why = f": {decision.reason}" if decision.reason else ""
-            raise _Refused(f"The person denied this call{why}.", ResultStatus.DENIED)
+            raise _Refused(_denial(decision), ResultStatus.DENIED)
 
     async def _judge(self, spec: ToolSpec, prepared: Prepared) -> PolicyVerdict:
         running = self._running
@@ -263,6 +263,14 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise _Refused(f"The input of {call.name} must be a JSON object.")
     return arguments
+
+
+def _denial(decision: Decision) -> str:
+    """Why the call did not run, in words for the model: a person's no is not the same as nobody's."""
+    if decision.by == ENGINE:
+        silent = "in time" if decision.reason == "timeout" else "because nobody can be asked here"
+        return f"This call needs approval and was not approved {silent}. Do not try it again unchanged."
+    return f"The person denied this call{f': {decision.reason}' if decision.reason else ''}."
 
 
 def _failure(error: Exception) -> ToolOutcome:

@@ -74,6 +74,9 @@ class Feed:
         clean = [self.redactor.struct(i) for i in items]
         return await self.journal.create_thread(self.redactor.struct(thread), handle=handle, items=clean)
 
+    async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
+        return await self.journal.replace_items(thread, [self.redactor.struct(i) for i in items])
+
     async def enqueue(self, turn: Turn, *, only_idle: bool, key: ClientKey | None) -> Enqueued:
         return await self.journal.enqueue(self.redactor.struct(turn), only_idle=only_idle, key=key)
 

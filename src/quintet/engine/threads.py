@@ -165,7 +165,7 @@ class Threads:
     async def replace(self, thread: str, bodies: Sequence[Body]) -> Thread:
         """Hide everything and put these items in its place."""
         source = (await self.get(thread)).thread
-        await self._journal.replace_items(source.id, [self._item(source.id, body) for body in bodies])
+        await self._feed.replace_items(source.id, [self._item(source.id, body) for body in bodies])
         return await self._journal.thread(thread)
 
     async def delete(self, thread: str, by: Principal) -> None:
