@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 
 from quintet.config import Config, home_directory, load_config, make_home
-from quintet.domain.ports import Journal
+from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.feed import Feed
@@ -20,9 +21,6 @@ from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.journal.opening import open_journal
-from quintet.providers.table import ModelTable
-from quintet.tools.builtin import builtin_tools
-from quintet.workspace.commands import PlainCommandParser
 from quintet.workspace.log import Log
 from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
@@ -50,6 +48,15 @@ class SystemClock:
         return time.monotonic()
 
 
+class LateCommandParser:
+    """The workspace's parser, imported with the first command."""
+
+    def parse(self, command: str) -> ParsedCommand:
+        from quintet.workspace.commands import PlainCommandParser
+
+        return PlainCommandParser().parse(command)
+
+
 class App:
     """One home, opened by one process."""
 
@@ -66,21 +73,34 @@ class App:
         )
         self.feed = Feed(journal, secrets, self.clock)
         self.log = Log(home / "quintet.log", self.feed.mask)
-        self.policy = Policy(parse_rules(config.policy.rules), PlainCommandParser())
+        self.policy = Policy(parse_rules(config.policy.rules), LateCommandParser())
         self.interactions = Interactions(self.feed)
         self.turns = Turns(self.feed, self.interactions, self.policy)
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
         self.threads = Threads(self.feed, self.turns, self.projects, self.handles)
-        self.models = ModelTable(
+
+    # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
+
+    @cached_property
+    def models(self) -> Models:
+        from quintet.providers.table import ModelTable
+
+        config = self.config
+        return ModelTable(
             config.providers,
             config.models,
             default_model=config.default_model,
             environment=os.environ,
-            directory=str(home),
+            directory=str(self.home),
         )
-        self.tools = builtin_tools(home=str(home), environment=os.environ)
+
+    @cached_property
+    def tools(self) -> tuple[Tool, ...]:
+        from quintet.tools.builtin import builtin_tools
+
+        return builtin_tools(home=str(self.home), environment=os.environ)
 
     def starter(
         self,
