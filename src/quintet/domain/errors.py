@@ -144,6 +144,9 @@ class LeaseLost(QuintetError):
     next_step = "Another process owns the thread now; follow it with `quintet events --follow`."
 
 
+STORAGE_ERRORS = (StorageFull, StorageReadOnly, StorageDamaged, VersionMismatch, LeaseLost)
+
+
 class NoServer(QuintetError):
     code = "no_server"
     next_step = "Start one with `quintet serve`."

@@ -126,6 +126,9 @@ class Journal(Protocol):
     ) -> Thread:
         """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live."""
 
+    async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
+        """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
+
     async def delete_thread(self, thread: str) -> None:
         """thread.deleted for it and its children, then their rows go, in bounded steps. Busy while a turn runs."""
 

@@ -57,6 +57,7 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     started_ms: int = 0
     finished_ms: int = 0
     error: ErrorInfo | None = None
+    cancelling: bool = False  # its owner has accepted a cancel or is shutting down
 
 
 class Lease(msgspec.Struct, frozen=True):

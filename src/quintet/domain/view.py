@@ -53,6 +53,9 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True):
         return [mark.summary, *kept] if mark.summary else kept
 
 
+EVERYTHING = View()
+
+
 def changed(
     view: View, reason: ViewReason, *, last: int, keep_through: int = 0, first_kept: int = 0, summary: int = 0
 ) -> View:

@@ -55,6 +55,9 @@ class StoredJournal:
         """Another name for a thread that exists. Conflict if it names another live one."""
         return await self.store.write("create", lambda tx: threads.add_handle(tx, handle))
 
+    async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
+        return await self.store.write("append", lambda tx: threads.replace_items(tx, thread, items))
+
     async def delete_thread(self, thread: str) -> None:
         for doomed in await self.store.write("delete", lambda tx: threads.delete_thread(tx, thread)):
             await self._erase(doomed)

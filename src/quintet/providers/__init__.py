@@ -1,1 +1,1 @@
-"""One file, one model wire."""
+"""Model wires, one file each, and the table that finds them. Knows the domain only: no threads, tools or journal."""

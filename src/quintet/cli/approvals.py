@@ -1,0 +1,127 @@
+"""Approvals: what waits for an answer, anywhere; and what has been allowed for good."""
+
+from __future__ import annotations
+
+import argparse
+
+from quintet.app import App, open_app
+from quintet.cli.event_json import encode_line, iso
+from quintet.cli.invoke import Invocation
+from quintet.cli.terminal import safe, safe_line
+from quintet.domain.errors import NotFound
+from quintet.domain.grant import Grant, GrantOffer, Scope
+from quintet.domain.interaction import Approval, ExternalCall, Interaction, Question, Verdict
+from quintet.domain.principal import local
+from quintet.engine.interactions import Answer
+
+ME = local("cli")
+
+
+def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def action(name: str, summary: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=summary, description=summary, parents=[common])
+
+    action("list", "open requests of all threads and protocols")
+    allowing = action("allow", "let it happen")
+    allowing.add_argument("interaction", help="id, or enough of its end to be the only one")
+    allowing.add_argument("--for", dest="scope", choices=[s.value for s in Scope], default=Scope.CALL.value)
+    denying = action("deny", "do not let it happen")
+    denying.add_argument("interaction")
+    denying.add_argument("--reason", default="", help="words the model will read")
+    answering = action("answer", "answer a question")
+    answering.add_argument("interaction")
+    answering.add_argument("choices", nargs="+", help="one answer per question; several labels as A,B")
+    action("rules", "rules and grants in force")
+    action("revoke", "take a grant back").add_argument("grant")
+
+
+async def run(invocation: Invocation) -> int:
+    async with open_app(invocation.home, "cli") as app:
+        return await _HANDLERS[invocation.flags.action](invocation, app)
+
+
+async def _list(invocation: Invocation, app: App) -> int:
+    pending = await app.interactions.pending()
+    for interaction in pending:
+        if invocation.json:
+            invocation.screen.raw(encode_line(interaction))
+        else:
+            invocation.screen.line(describe(interaction))
+    if not pending and not invocation.json:
+        invocation.screen.note("Nothing waits for an answer.")
+    return 0
+
+
+def describe(interaction: Interaction) -> str:
+    """Everything a person needs to decide, whole, with nothing a terminal would obey."""
+    head = f"{interaction.id}  {iso(interaction.created_ms)[:16]}  thread {interaction.thread}"
+    match interaction.request:
+        case Approval() as approval:
+            lines = [head, f"  {approval.tool}: {approval.title}"]
+            lines += [f"  $ {approval.command}"] if approval.command else []
+            lines += [f"  in {approval.cwd}"] if approval.cwd else []
+            lines += [f"  note: {note}" for note in approval.notes]
+            lines += [f"  {line}" for line in approval.diff.splitlines()]
+        case Question(items=items):
+            lines = [head]
+            for item in items:
+                options = " | ".join(o.label for o in item.options)
+                lines.append(f"  {item.text}  [{options}]")
+        case ExternalCall(tool=tool):
+            lines = [head, f"  waits for the client's own tool {tool}"]
+    return safe("\n".join(lines))
+
+
+async def _allow(invocation: Invocation, app: App) -> int:
+    return await _answer(invocation, app, Answer(Verdict.ALLOW, remember=Scope(invocation.flags.scope)))
+
+
+async def _deny(invocation: Invocation, app: App) -> int:
+    return await _answer(invocation, app, Answer(Verdict.DENY, reason=invocation.flags.reason))
+
+
+async def _choose(invocation: Invocation, app: App) -> int:
+    choices = tuple(tuple(c.split(",")) for c in invocation.flags.choices)
+    return await _answer(invocation, app, Answer(Verdict.ANSWER, answers=choices))
+
+
+async def _answer(invocation: Invocation, app: App, answer: Answer) -> int:
+    wanted = invocation.flags.interaction
+    matches = [i.id for i in await app.interactions.pending() if i.id == wanted or i.id.endswith(wanted)]
+    if len(matches) > 1:
+        raise NotFound(f"{len(matches)} open requests end with {wanted!r}.", next_step="Give more of the id.")
+    resolved = await app.interactions.answer(matches[0] if matches else wanted, answer, ME)
+    if invocation.json:
+        invocation.screen.raw(encode_line(resolved))
+    return 0
+
+
+async def _rules(invocation: Invocation, app: App) -> int:
+    grants = await app.journal.grants()
+    if invocation.json:
+        for rule in app.policy.rules:
+            invocation.screen.raw(encode_line({"rule": rule.text, "judgement": rule.judgement}))
+        for grant in grants:
+            invocation.screen.raw(encode_line(grant))
+        return 0
+    for rule in app.policy.rules:
+        invocation.screen.line(f'config.toml     {rule.judgement:<6} "{safe_line(rule.text)}"')
+    for grant in grants:
+        invocation.screen.line(f"{grant.id}  allow  {safe_line(_words(grant))}")
+    if not grants and not app.policy.rules:
+        invocation.screen.note("No rules and no grants: each protocol's own mode decides.")
+    return 0
+
+
+def _words(grant: Grant) -> str:
+    return GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope).words()
+
+
+async def _revoke(invocation: Invocation, app: App) -> int:
+    await app.journal.revoke_grant(invocation.flags.grant)
+    return 0
+
+
+_HANDLERS = {"list": _list, "allow": _allow, "deny": _deny, "answer": _choose, "rules": _rules, "revoke": _revoke}

@@ -1,0 +1,53 @@
+"""Events as lines of JSON: the versioned form of `--json`. One frame per event, its public number as cursor."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from quintet.domain.cursor import public_number
+from quintet.domain.event import Delta, Event, Gap
+
+VERSION = 1
+
+
+def event_line(entry: Event | Gap) -> bytes:
+    if isinstance(entry, Gap):
+        gap = {"v": VERSION, "kind": "gap", "from": entry.from_seq, "to": entry.to_seq, "signals": entry.signals}
+        return encode_line(gap)
+    payload: Any = entry.payload
+    if isinstance(payload, Delta):
+        payload = msgspec.structs.asdict(payload)
+    line = {
+        "v": VERSION,
+        "cursor": public_number(entry.seq),
+        "id": entry.id,
+        "kind": entry.kind,
+        "at": iso(entry.at_ms),
+        "thread": entry.thread,
+        "turn": entry.turn,
+        "payload": payload,
+    }
+    if entry.damaged:
+        line["damaged"] = True
+    return encode_line(line)
+
+
+def encode_line(value: Any) -> bytes:
+    """JSON whose every control character is escaped, also those that JSON itself lets through."""
+    text = msgspec.json.encode(value).decode()
+    return "".join(c if c.isprintable() or c == " " else _escape(c) for c in text).encode() + b"\n"
+
+
+def iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if code > 0xFFFF:
+        code -= 0x10000
+        return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+    return f"\\u{code:04x}"

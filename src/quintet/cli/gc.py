@@ -1,0 +1,25 @@
+"""gc: prune what may go, vacuum, and say what it freed."""
+
+from __future__ import annotations
+
+import argparse
+
+from quintet.app import open_app
+from quintet.cli.event_json import encode_line
+from quintet.cli.invoke import Invocation
+
+
+def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    parser.add_argument("--grace", type=float, metavar="SECONDS", help="keep deltas this long after their turn's end")
+
+
+async def run(invocation: Invocation) -> int:
+    async with open_app(invocation.home, "cli") as app:
+        grace_s = app.config.retention.delta_grace_s if invocation.flags.grace is None else invocation.flags.grace
+        report = await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=grace_s)
+    if invocation.json:
+        invocation.screen.raw(encode_line(report))
+    else:
+        freed = report.bytes_freed / 1024
+        invocation.screen.line(f"Pruned {report.deltas} deltas and {report.signals} signals, freed {freed:.0f} KiB.")
+    return 0

@@ -1,0 +1,222 @@
+"""run: one headless turn, streamed. Exit codes tell what happened."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+from quintet.app import App, open_app
+from quintet.cli import exits
+from quintet.cli.invoke import Invocation
+from quintet.cli.turn_view import JsonView, TextView, TurnView
+from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
+from quintet.domain.event import Event, TurnFinished
+from quintet.domain.item import TextPart
+from quintet.domain.principal import local
+from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
+from quintet.domain.turn import ClientKey, Mode, Turn
+from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
+from quintet.engine.subscription import Subscription, replay
+
+ME = local("cli")
+LARGEST_PROMPT = 10 * 1024 * 1024
+LAST_EVENTS_WITHIN_S = 5.0
+
+
+def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", nargs="*", help="what to do; @FILE reads a file, nothing or - reads stdin")
+    parser.add_argument("-m", "--model", default="", help="provider/model")
+    parser.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the newest thread here")
+    parser.add_argument("--thread", default="", help="go on with this thread")
+    parser.add_argument("--cwd", default="", help="working directory (else the current one)")
+    parser.add_argument("--mode", choices=[m.value for m in Mode], help="how much may happen unasked (default: ask)")
+    parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
+    parser.add_argument("--max-steps", type=_positive, metavar="N", help="model calls at most")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="cancel after this long (exit 124)")
+    parser.add_argument("--idempotency-key", default="", metavar="K", help="the same key and prompt run once a day")
+
+
+async def run(invocation: Invocation) -> int:
+    flags = invocation.flags
+    prompt = _prompt(flags.prompt)
+    cwd = _directory(flags.cwd)
+    on_ask, wait_s = _on_ask(flags.on_ask)
+    async with open_app(invocation.home, "cli") as app:
+        starter = app.starter(
+            ME,
+            mode=Mode(flags.mode) if flags.mode else Mode.ASK,
+            model=flags.model,
+            on_ask=on_ask,
+            interaction_timeout_s=wait_s,
+            max_steps=flags.max_steps,
+        )
+        starter.models.resolve(flags.model)  # a wrong name is told before anything is begun
+        thread = await _thread(app, flags, cwd)
+        view: TurnView
+        if invocation.json:
+            view = JsonView(invocation.screen)
+        else:
+            view = TextView(invocation.screen, app.interactions, ME, prompts=not flags.on_ask and sys.stdin.isatty())
+        with app.feed.follow(root=thread.root) as subscription:
+            started = await app.turns.start(thread.id, (TextPart(prompt),), starter, key=_key(flags, prompt, thread))
+            view.begin(thread, started.turn)
+            with _Stopping(app, started.turn, flags.timeout) as stopping:
+                ended = await _watch(app, started.turn, subscription, view, folded=started.folded)
+        view.end(ended)
+    if stopping.timed_out:
+        return exits.TIMEOUT
+    return exits.of_turn(ended.state, ended.error) or (exits.DENIED if view.denied else exits.DONE)
+
+
+async def _watch(app: App, turn: Turn, subscription: Subscription, view: TurnView, *, folded: bool) -> Turn:
+    """Show the turn until it has ended. One that an earlier call had started is shown when it is over."""
+    ending = asyncio.create_task(app.turns.wait(turn.id))
+    if folded:
+        ended = await ending
+        async for entry in replay(app.journal, 0, subscription.root):
+            if isinstance(entry, Event) and entry.turn == turn.id:
+                view.show(entry)
+        return ended
+    showing = asyncio.create_task(_show(turn, subscription, view))
+    try:
+        ended = await ending
+        await asyncio.wait({showing}, timeout=LAST_EVENTS_WITHIN_S)
+        if showing.done():
+            showing.result()
+        return ended
+    finally:
+        showing.cancel()
+
+
+async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
+    async for entry in subscription:
+        if isinstance(entry, Event) and entry.turn in ("", turn.id):
+            view.show(entry)
+            if entry.turn == turn.id and isinstance(entry.payload, TurnFinished):
+                return
+
+
+class _Stopping:
+    """Ctrl-C and the time limit cancel the turn; SIGTERM ends it as interrupted. Each leaves a finished turn."""
+
+    def __init__(self, app: App, turn: Turn, timeout_s: float | None) -> None:
+        self._app = app
+        self._turn = turn
+        self._timeout_s = timeout_s
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.timed_out = False
+
+    def __enter__(self) -> _Stopping:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._spawn, "interrupted by the user")
+        loop.add_signal_handler(signal.SIGTERM, self._shut_down)
+        self._timer = loop.call_later(self._timeout_s, self._time_out) if self._timeout_s else None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGTERM)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _time_out(self) -> None:
+        self.timed_out = True
+        self._spawn("the time limit was reached")
+
+    def _spawn(self, reason: str) -> None:
+        self._keep(asyncio.ensure_future(self._cancel(reason)))
+
+    def _shut_down(self) -> None:
+        self._keep(asyncio.ensure_future(self._app.turns.shutdown()))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _cancel(self, reason: str) -> None:
+        with contextlib.suppress(QuintetError):
+            await self._app.turns.cancel(self._turn.id, ME, reason)
+
+
+async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
+    if flags.thread:
+        return (await app.threads.get(await app.threads.find(flags.thread))).thread
+    settings = ThreadSettings(cwd=cwd)
+    if flags.go_on:
+        project = await app.projects.of(cwd)
+        newest = await app.threads.page(ThreadQuery(project.id, limit=1))
+        if not newest:
+            raise NotFound(f"There is no thread in {cwd} to go on with.", next_step="Leave out -c to begin one.")
+        return (await app.threads.get(newest[0].id)).thread
+    if not flags.idempotency_key:
+        return await app.threads.create(settings)
+    # Callers with one key must meet in one thread, also when they come at the same moment.
+    handle = Handle("cli", "idempotency-key", flags.idempotency_key)
+    with contextlib.suppress(Conflict):
+        return (await app.threads.open(handle, settings)).thread
+    return (await app.threads.open(handle, settings)).thread
+
+
+def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | None:
+    if not flags.idempotency_key:
+        return None
+    body = "\0".join((prompt, flags.model, flags.mode or ""))
+    scope = f"{ME.protocol}:{ME.name}:{thread.id}"
+    return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode()).hexdigest())
+
+
+def _prompt(words: list[str]) -> str:
+    text = " ".join(words)
+    try:
+        if text in ("", "-"):
+            if sys.stdin.isatty():
+                raise Invalid("There is no prompt.", next_step='Give one: quintet run "help".')
+            text = sys.stdin.read(LARGEST_PROMPT + 1)
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Invalid(f"{text[1:]} cannot be read: {error.strerror}.", next_step="Name a readable file.") from None
+    except UnicodeDecodeError:
+        raise Invalid("The prompt is not UTF-8 text.", next_step="Give it as text.") from None
+    if len(text) > LARGEST_PROMPT:
+        raise Invalid(
+            f"The prompt is larger than {LARGEST_PROMPT} characters.", next_step="Put it into a file to read."
+        )
+    if not text.strip():
+        raise Invalid("The prompt is empty.", next_step='Give one: quintet run "help".')
+    return text
+
+
+def _directory(given: str) -> str:
+    path = os.path.realpath(given or ".")
+    if not os.path.isdir(path):
+        raise Invalid(f"{given} is not a directory.", next_step="Name an existing one with --cwd.")
+    return path
+
+
+def _on_ask(text: str) -> tuple[OnAsk, float]:
+    if not text:
+        return (OnAsk.WAIT if sys.stdin.isatty() else OnAsk.DENY), DEFAULT_TIMEOUT_S
+    word, _, seconds = text.partition(":")
+    try:
+        if word == "wait" and float(seconds) > 0:
+            return OnAsk.WAIT, float(seconds)
+    except ValueError:
+        pass
+    if text in ("deny", "fail"):
+        return OnAsk(text), DEFAULT_TIMEOUT_S
+    raise Invalid(f"--on-ask {text} is not understood.", next_step="Use deny, fail or wait:SECONDS.")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

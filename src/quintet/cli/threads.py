@@ -1,0 +1,248 @@
+"""Threads: list, show, search, export, import, fork, rename, steer, cancel, delete."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from quintet.app import App, open_app
+from quintet.cli.event_json import encode_line, iso
+from quintet.cli.invoke import Invocation
+from quintet.cli.terminal import safe_line
+from quintet.domain.errors import Invalid, NotFound
+from quintet.domain.item import Item, TextPart, text_of
+from quintet.domain.principal import local
+from quintet.domain.thread import Thread, ThreadQuery
+
+ME = local("cli")
+
+
+def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def action(name: str, summary: str) -> argparse.ArgumentParser:
+        return actions.add_parser(name, help=summary, description=summary, parents=[common])
+
+    listing = action("list", "newest activity first")
+    listing.add_argument("--project", default="", help="only threads of the project with this name or id")
+    listing.add_argument("--children", action="store_true", help="subagents' threads too")
+    listing.add_argument("-n", "--limit", type=int, default=20)
+    listing.add_argument("--before", default="", help="go on after this thread id")
+    action("show", "one thread with its items").add_argument("thread")
+    searching = action("search", "full text over all threads")
+    searching.add_argument("words", nargs="+")
+    searching.add_argument("--hidden", action="store_true", help="reverted items too")
+    searching.add_argument("-n", "--limit", type=int, default=20)
+    exporting = action("export", "one thread as a file of JSON lines")
+    exporting.add_argument("thread")
+    exporting.add_argument("-o", "--output", type=Path, help="file to write (else stdout); never overwritten")
+    importing = action("import", "a new thread from an exported file")
+    importing.add_argument("file", help="file, or - for stdin")
+    importing.add_argument("--cwd", default="", help="working directory of the new thread")
+    forking = action("fork", "a new thread from the beginning of another")
+    forking.add_argument("thread")
+    forking.add_argument("--through", type=int, help="the last item to take along (else all)")
+    renaming = action("rename", "give a thread a title")
+    renaming.add_argument("thread")
+    renaming.add_argument("title", nargs="+")
+    steering = action("steer", "more input for the running turn")
+    steering.add_argument("thread")
+    steering.add_argument("words", nargs="+")
+    cancelling = action("cancel", "stop the running turn")
+    cancelling.add_argument("thread")
+    cancelling.add_argument("--reason", default="")
+    deleting = action("delete", "erase a thread for good")
+    deleting.add_argument("thread")
+
+
+async def run(invocation: Invocation) -> int:
+    async with open_app(invocation.home, "cli") as app:
+        handler = _HANDLERS[invocation.flags.action]
+        return await handler(invocation, app)
+
+
+async def _list(invocation: Invocation, app: App) -> int:
+    flags = invocation.flags
+    project = ""
+    if flags.project:
+        matches = [p.id for p in await app.projects.all() if flags.project in (p.name, p.id)]
+        if not matches:
+            raise NotFound(
+                f"There is no project {flags.project!r}.", next_step="`quintet threads list` shows them all."
+            )
+        project = matches[0]
+    before = None
+    if flags.before:
+        last = (await app.threads.get(await app.threads.find(flags.before))).thread
+        before = (last.updated_ms, last.id)
+    page = await app.threads.page(ThreadQuery(project, flags.children, before=before, limit=flags.limit))
+    for thread in page:
+        state = await _state(app, thread)
+        if invocation.json:
+            invocation.screen.raw(encode_line({**msgspec.to_builtins(thread), "state": state}))
+        else:
+            title = safe_line(thread.title) or "(no title)"
+            invocation.screen.line(f"{thread.id}  {iso(thread.updated_ms)[:16]}  {state:<11} {title}")
+    if not page and not invocation.json:
+        invocation.screen.note('No threads yet. Start one with: quintet run "help"')
+    return 0
+
+
+async def _state(app: App, thread: Thread) -> str:
+    """What the list says of a thread; looking never ends anything."""
+    if not thread.owner:
+        return "idle"
+    if not await app.journal.alive(thread.owner):
+        return "interrupted"
+    return "waiting" if await app.interactions.pending(thread.root) else "running"
+
+
+async def _show(invocation: Invocation, app: App) -> int:
+    opened = await app.threads.get(await app.threads.find(invocation.flags.thread))
+    thread = opened.thread
+    items = await app.threads.items(thread.id)
+    unknown = await app.journal.unknown_effects(thread.id)
+    if invocation.json:
+        invocation.screen.raw(
+            encode_line(
+                {
+                    "thread": thread,
+                    "items": [{**msgspec.to_builtins(i), "hidden": thread.view.is_hidden(i.ordinal)} for i in items],
+                    "unknown_effects": [msgspec.to_builtins(e.payload) for e in unknown],
+                }
+            )
+        )
+        return 0
+    screen = invocation.screen
+    screen.line(f"{thread.id}  {thread.title or '(no title)'}")
+    screen.line(
+        f"  {await _state(app, thread)} · {thread.settings.cwd} · {len(items)} items · {iso(thread.updated_ms)}"
+    )
+    for event in unknown:
+        title = getattr(event.payload, "title", "an effect")
+        screen.line(
+            f"  UNKNOWN EFFECT: {title} (the process stopped before its outcome was recorded; it is not repeated)"
+        )
+    for item in items:
+        screen.line(_item_line(item, hidden=thread.view.is_hidden(item.ordinal)))
+    return 0
+
+
+def _item_line(item: Item, *, hidden: bool) -> str:
+    kind = type(item.body).__name__
+    marks = [w for w, on in (("hidden", hidden), ("partial", getattr(item.body, "partial", False))) if on]
+    status = getattr(item.body, "status", None)
+    marks += [str(status)] if status and status != "ok" else []
+    suffix = f" [{', '.join(marks)}]" if marks else ""
+    return f"\n{item.ordinal}. {kind}{suffix}\n{text_of(item.body)}"
+
+
+async def _search(invocation: Invocation, app: App) -> int:
+    flags = invocation.flags
+    hits = await app.threads.search(" ".join(flags.words), hidden=flags.hidden, limit=flags.limit)
+    for hit in hits:
+        if invocation.json:
+            invocation.screen.raw(encode_line(hit))
+        else:
+            line = f"{hit.thread}  #{hit.ordinal:<4} {safe_line(hit.title)}: {safe_line(hit.snippet)}"
+            invocation.screen.line(line)
+    if not hits and not invocation.json:
+        invocation.screen.note("Nothing found.")
+    return 0
+
+
+async def _export(invocation: Invocation, app: App) -> int:
+    from quintet.engine.transfer import export_thread
+
+    lines = await export_thread(app.threads, await app.threads.find(invocation.flags.thread))
+    target: Path | None = invocation.flags.output
+    if target is None:
+        for line in lines:
+            invocation.screen.raw(line)
+        return 0
+    try:
+        with target.open("xb") as file:
+            file.writelines(lines)
+    except FileExistsError:
+        raise Invalid(f"{target} exists already.", next_step="Name another file; nothing was overwritten.") from None
+    except OSError as error:
+        raise Invalid(f"{target} cannot be written: {error.strerror}.", next_step="Name another file.") from None
+    invocation.screen.note(f"Wrote {target}.")
+    return 0
+
+
+async def _import(invocation: Invocation, app: App) -> int:
+    from quintet.engine.transfer import import_thread
+
+    thread = await import_thread(app.threads, _lines_of(invocation.flags.file), cwd=invocation.flags.cwd)
+    return _tell_thread(invocation, thread)
+
+
+def _lines_of(name: str) -> list[bytes]:
+    try:
+        return sys.stdin.buffer.readlines() if name == "-" else Path(name).read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise Invalid(f"{name} cannot be read: {error.strerror}.", next_step="Name a file you exported.") from None
+
+
+async def _fork(invocation: Invocation, app: App) -> int:
+    source = await app.threads.find(invocation.flags.thread)
+    return _tell_thread(invocation, await app.threads.fork(source, through=invocation.flags.through))
+
+
+async def _rename(invocation: Invocation, app: App) -> int:
+    await app.threads.rename(await app.threads.find(invocation.flags.thread), " ".join(invocation.flags.title))
+    return 0
+
+
+async def _steer(invocation: Invocation, app: App) -> int:
+    thread = await app.threads.find(invocation.flags.thread)
+    command = await app.turns.steer(thread, (TextPart(" ".join(invocation.flags.words)),), ME)
+    if invocation.json:
+        invocation.screen.raw(encode_line(command))
+    else:
+        invocation.screen.note("Accepted: the model gets it with its next step.")
+    return 0
+
+
+async def _cancel(invocation: Invocation, app: App) -> int:
+    thread = await app.threads.find(invocation.flags.thread)
+    turn = await app.turns.cancel((await app.turns.active(thread)).id, ME, invocation.flags.reason)
+    if invocation.json:
+        invocation.screen.raw(encode_line(turn))
+    else:
+        invocation.screen.note(f"The turn ended as {turn.state}.")
+    return 0
+
+
+async def _delete(invocation: Invocation, app: App) -> int:
+    thread = await app.threads.find(invocation.flags.thread)
+    await app.threads.delete(thread, ME)
+    if not invocation.json:
+        invocation.screen.note(f"Deleted {thread}.")
+    return 0
+
+
+def _tell_thread(invocation: Invocation, thread: Thread) -> int:
+    if invocation.json:
+        invocation.screen.raw(encode_line(thread))
+    else:
+        invocation.screen.line(thread.id)
+    return 0
+
+
+_HANDLERS = {
+    "list": _list,
+    "show": _show,
+    "search": _search,
+    "export": _export,
+    "import": _import,
+    "fork": _fork,
+    "rename": _rename,
+    "steer": _steer,
+    "cancel": _cancel,
+    "delete": _delete,
+}

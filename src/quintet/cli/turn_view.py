@@ -1,0 +1,185 @@
+"""A turn on the terminal: as text for people, or as lines of JSON for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from typing import Protocol
+
+from quintet.cli.approvals import describe
+from quintet.cli.event_json import event_line
+from quintet.cli.terminal import Screen
+from quintet.domain.errors import QuintetError
+from quintet.domain.event import (
+    EffectUnknown,
+    Event,
+    InteractionRequested,
+    InteractionResolved,
+    ItemAdded,
+    StepRetried,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from quintet.domain.interaction import Approval, Interaction, Question, Verdict
+from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus
+from quintet.domain.principal import Principal
+from quintet.domain.thread import Thread
+from quintet.domain.turn import Turn, TurnState
+from quintet.engine.interactions import Answer, Interactions
+
+
+class TurnView(Protocol):
+    denied: bool  # something was not done because nobody allowed it
+
+    def begin(self, thread: Thread, turn: Turn) -> None: ...
+    def show(self, event: Event) -> None: ...
+    def end(self, turn: Turn) -> None: ...
+
+
+class JsonView:
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.denied = False
+
+    def begin(self, thread: Thread, turn: Turn) -> None:
+        """Everything is in the events."""
+
+    def show(self, event: Event) -> None:
+        self.denied = self.denied or _denied_unasked(event)
+        self._screen.raw(event_line(event))
+
+    def end(self, turn: Turn) -> None:
+        """Everything is in the events."""
+
+
+class TextView:
+    """The answer on stdout as it comes; what happens around it on stderr."""
+
+    def __init__(self, screen: Screen, interactions: Interactions, me: Principal, *, prompts: bool) -> None:
+        self._screen = screen
+        self._prompt = _Prompt(screen, interactions, me) if prompts else None
+        self._streamed: set[str] = set()
+        self._mid_line = False
+        self.denied = False
+
+    def begin(self, thread: Thread, turn: Turn) -> None:
+        self._screen.note(f"thread {thread.id}")
+
+    def show(self, event: Event) -> None:
+        self.denied = self.denied or _denied_unasked(event)
+        match event.payload:
+            case TextDelta(item=item, text=text):
+                self._streamed.add(item)
+                self._text(text)
+            case ItemAdded(item=item) if isinstance(item.body, AssistantMessage):
+                if item.id not in self._streamed:
+                    self._text(item.body.text)
+                self._end_line()
+            case ItemAdded(item=item) if isinstance(item.body, Reasoning):
+                self._note(f"  thinking: {' '.join(item.body.text.split())[:200]}")
+            case ToolStarted(title=title):
+                self._note(f"> {title}")
+            case ToolFinished(name=name, status=status) if status is not ResultStatus.OK:
+                self._note(f"  {name}: {status}")
+            case StepRetried(attempt=attempt, reason=reason):
+                self._note(f"  trying again ({attempt}): {reason}")
+            case EffectUnknown(title=title):
+                self._note(f"  UNKNOWN EFFECT: {title}")
+            case InteractionRequested(interaction=interaction):
+                self._asked(interaction)
+            case InteractionResolved(decision=decision):
+                if self._prompt:
+                    self._prompt.close()
+                why = f" ({decision.reason})" if decision.reason else ""
+                self._note(f"  {decision.verdict} by {decision.by.name} through {decision.by.protocol}{why}")
+
+    def end(self, turn: Turn) -> None:
+        if self._prompt:
+            self._prompt.close()
+        self._end_line()
+        if turn.state is not TurnState.DONE and turn.error:
+            self._note(f"The turn ended as {turn.state}: {turn.error.message} {turn.error.next_step}".rstrip())
+
+    def _asked(self, interaction: Interaction) -> None:
+        self._note(describe(interaction))
+        if self._prompt:
+            self._prompt.ask(interaction)
+        elif isinstance(interaction.request, Approval):
+            self._note(f"  answer with: quintet approvals allow {interaction.id}  (or deny)")
+        elif isinstance(interaction.request, Question):
+            self._note(f"  answer with: quintet approvals answer {interaction.id} OPTION")
+
+    def _text(self, text: str) -> None:
+        if text:
+            self._screen.write(text)
+            self._mid_line = not text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if self._mid_line:
+            self._screen.write("\n")
+            self._mid_line = False
+
+    def _note(self, text: str) -> None:
+        self._end_line()
+        self._screen.note(text)
+
+
+class _Prompt:
+    """Asks at the terminal without blocking the turn; whoever answers first, here or elsewhere, wins."""
+
+    def __init__(self, screen: Screen, interactions: Interactions, me: Principal) -> None:
+        self._screen = screen
+        self._interactions = interactions
+        self._me = me
+        self._open: Interaction | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, interaction: Interaction) -> None:
+        approval = isinstance(interaction.request, Approval)
+        self._screen.note("  allow? [y]es, [n]o:" if approval else "  your answer:")
+        self._open = interaction
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._line)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open = None
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+
+    def _line(self) -> None:
+        words = os.read(sys.stdin.fileno(), 4096).decode(errors="replace").strip()
+        interaction = self._open
+        if interaction is None:
+            return
+        answer = _understood(interaction, words)
+        if answer is None:
+            self._screen.note("  please answer y or n:")
+            return
+        self.close()
+        task = asyncio.ensure_future(self._send(interaction.id, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, interaction: str, answer: Answer) -> None:
+        with contextlib.suppress(QuintetError):  # someone else was first; the view shows who
+            await self._interactions.answer(interaction, answer, self._me)
+
+
+def _understood(interaction: Interaction, words: str) -> Answer | None:
+    if isinstance(interaction.request, Question):
+        return Answer(Verdict.ANSWER, answers=tuple((words,) for _ in interaction.request.items))
+    if words.lower() in ("y", "yes"):
+        return Answer(Verdict.ALLOW)
+    return Answer(Verdict.DENY) if words.lower() in ("n", "no") else None
+
+
+def _denied_unasked(event: Event) -> bool:
+    """Nobody was there to ask, or nobody answered in time."""
+    payload = event.payload
+    return (
+        isinstance(payload, InteractionResolved)
+        and payload.decision.verdict is Verdict.DENY
+        and (payload.decision.reason.startswith("on-ask") or payload.decision.reason == "timeout")
+    )

@@ -1,0 +1,266 @@
+"""config.toml and the home directory: what the person wrote, checked key by key. For app and cli only; the rooms below
+get plain values. Nothing starts half-configured: the first thing wrong is one line naming file, key and fix.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+
+from quintet.domain.errors import Invalid, NotConfigured, StorageReadOnly
+from quintet.domain.turn import Mode
+from quintet.providers.settings import ModelSettings, ProviderSettings
+
+VERSION = 1
+FILE = "config.toml"
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Policy(msgspec.Struct, frozen=True):
+    mode: Mode | None = None  # None: each protocol's own default
+    rules: dict[str, Literal["allow", "ask", "deny"]] = {}
+
+
+class Projects(msgspec.Struct, frozen=True):
+    roots: tuple[str, ...] = ()
+
+
+class Sandbox(msgspec.Struct, frozen=True):
+    mode: Literal["auto", "off"] = "auto"
+    required: bool | None = None  # None: nobody said, which is not the same as no
+    network: Literal["off", "on"] | tuple[str, ...] | None = None
+
+
+class Limits(msgspec.Struct, frozen=True):
+    interaction_timeout_s: Positive = 86_400.0
+    turn_budget: Positive | None = None
+    day_budget: Positive | None = None
+    max_steps: Count | None = None
+    storage_quota: Count | str | None = None
+
+
+class McpServer(msgspec.Struct, frozen=True):
+    command: str | tuple[str, ...] | None = None
+    url: str | None = None
+    env: dict[str, str] = {}
+
+
+class Hook(msgspec.Struct, frozen=True):
+    event: str
+    command: str
+    matcher: str = ""
+    timeout_s: Positive = 30.0
+
+
+class Agent(msgspec.Struct, frozen=True):
+    instructions: str = ""
+    model: str = ""
+    tools: tuple[str, ...] | None = None
+    mode: Mode | None = None
+
+
+class Retention(msgspec.Struct, frozen=True):
+    delta_grace_s: Positive = 900.0
+    checkpoints_days: Positive = 30.0
+
+
+class Config(msgspec.Struct, frozen=True):
+    version: int = VERSION
+    default_model: str = ""
+    providers: dict[str, ProviderSettings] = {}
+    models: dict[str, ModelSettings] = {}
+    policy: Policy = Policy()
+    projects: Projects = Projects()
+    sandbox: Sandbox = Sandbox()
+    limits: Limits = Limits()
+    mcp: dict[str, McpServer] = {}
+    hooks: tuple[Hook, ...] = ()
+    agents: dict[str, Agent] = {}
+    retention: Retention = Retention()
+    # Tables whose rooms read their own keys.
+    memory: dict[str, Any] = {}
+    embeddings: dict[str, Any] = {}
+    web_search: dict[str, Any] = {}
+    mirrors: dict[str, Any] = {}
+    log: dict[str, Any] = {}
+    warnings: tuple[str, ...] = ()  # ours, not a key
+
+
+_NAMED: dict[str, type[msgspec.Struct]] = {
+    "providers": ProviderSettings,
+    "models": ModelSettings,
+    "mcp": McpServer,
+    "agents": Agent,
+}
+_PLAIN: dict[str, type] = {"version": int, "default_model": str}
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "policy": Policy,
+    "projects": Projects,
+    "sandbox": Sandbox,
+    "limits": Limits,
+    "retention": Retention,
+}
+
+
+def home_directory(flag: str | None, environment: Mapping[str, str], platform: str = sys.platform) -> str:
+    """Where Quintet keeps everything: the flag, QUINTET_HOME, or the platform's place for user data."""
+    named = flag or environment.get("QUINTET_HOME", "")
+    if named:
+        return os.path.abspath(os.path.expanduser(named))
+    user = environment.get("HOME") or os.path.expanduser("~")
+    if platform == "darwin":
+        return os.path.join(user, "Library", "Application Support", "quintet")
+    data = environment.get("XDG_DATA_HOME", "")
+    # A relative XDG_DATA_HOME counts as not set: that is its specification's own rule.
+    return os.path.join(data if os.path.isabs(data) else os.path.join(user, ".local", "share"), "quintet")
+
+
+def make_home(path: str) -> None:
+    """Make the directory for its owner's eyes only. One that exists is left as it is."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise NotConfigured(f"{path} is not a directory.", next_step="Name another one with `--home`.") from None
+    except OSError as error:
+        raise StorageReadOnly(f"The home directory {path} cannot be made: {error.strerror}.") from error
+
+
+def load_config(home: str) -> Config:
+    """The home's config.toml; the defaults when there is none."""
+    path = os.path.join(home, FILE)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return Config()
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror), "Make it readable for you, or move it away.") from error
+    return parse_config(data, path)
+
+
+def parse_config(data: bytes, path: str) -> Config:
+    import tomllib
+
+    try:
+        document = tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, "it is not UTF-8 text", "Save it as UTF-8.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, f"it is not TOML: {error}", "Correct that place.") from error
+    return _Reader(path, document).config()
+
+
+class _Reader:
+    """One pass over the document. In a file of a newer version an unknown key is a warning, so that an older Quintet
+    started by an editor still works."""
+
+    def __init__(self, path: str, document: dict[str, Any]) -> None:
+        self._path = path
+        self._document = document
+        version = document.get("version", VERSION)
+        self._newer = isinstance(version, int) and version > VERSION
+        self._warnings: list[str] = []
+
+    def config(self) -> Config:
+        known = [name for name in Config.__struct_fields__ if name != "warnings"]
+        made: dict[str, Any] = {}
+        for key in self._known(self._document, known, ""):
+            value = self._document[key]
+            if key in _TABLES:
+                made[key] = self._struct(value, _TABLES[key], key)
+            elif key in _NAMED:
+                table = self._table(value, key)
+                names = [name for name in table if not name.startswith("x-")]
+                made[key] = {name: self._struct(table[name], _NAMED[key], f"{key}.{_quoted(name)}") for name in names}
+            elif key == "hooks":
+                entries = self._value(value, list[Any], key)
+                made[key] = tuple(self._struct(entry, Hook, f"hooks[{n}]") for n, entry in enumerate(entries))
+            else:
+                made[key] = self._value(
+                    value, dict[str, Any] if isinstance(getattr(Config(), key), dict) else None, key
+                )
+        self._warn_of_keys(made.get("providers", {}))
+        return Config(**made, warnings=tuple(self._warnings))
+
+    def _struct(self, value: Any, form: type[T], where: str) -> T:
+        table = self._table(value, where)
+        types = {field.name: field for field in msgspec.structs.fields(form)}
+        made = {
+            key: self._value(table[key], types[key].type, f"{where}.{key}") for key in self._known(table, types, where)
+        }
+        for field in types.values():
+            if field.required and field.name not in made:
+                raise Invalid(
+                    f"{self._path}: {where} needs `{field.name}`.", next_step=f"Add `{field.name} = …` to it."
+                )
+        return form(**made)
+
+    def _known(self, table: dict[str, Any], known: Any, where: str) -> list[str]:
+        keys = []
+        for key in table:
+            if key in known:
+                keys.append(key)
+            elif not key.startswith("x-"):
+                self._unknown(f"{where}.{key}" if where else key, key, list(known))
+        return keys
+
+    def _unknown(self, where: str, key: str, known: list[str]) -> None:
+        if self._newer:
+            self._warnings.append(f"{self._path}: `{where}` is not known to this version and is ignored.")
+            return
+        from difflib import get_close_matches
+
+        near = get_close_matches(key, known, 1)
+        fix = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
+        raise Invalid(f"{self._path}: unknown key `{where}`.", next_step=f"{fix} Keys that begin with x- are ignored.")
+
+    def _table(self, value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Invalid(f"{self._path}: `{where}` must be a table.", next_step=f"Write it as [{where}].")
+        return value
+
+    def _value(self, value: Any, form: Any, where: str) -> Any:
+        try:
+            return msgspec.convert(value, form)
+        except msgspec.ValidationError as error:
+            problem, _, inner = str(error).partition(" - at `$")
+            for word, ours in ((" | null", ""), ("object", "table"), ("array", "list")):
+                problem = problem.replace(word, ours)
+            inside = " (in one of its entries)" if inner.startswith("[") else ""
+            choices = _choices(form)
+            fix = f"Use one of {', '.join(choices)}." if choices else "Correct its value."
+            problem = problem[:1].lower() + problem[1:]
+            raise Invalid(f"{self._path}: `{where}`{inside}: {problem}.", next_step=fix) from error
+
+    def _warn_of_keys(self, providers: dict[str, ProviderSettings]) -> None:
+        for name, settings in providers.items():
+            if settings.api_key:
+                self._warnings.append(
+                    f"{self._path}: providers.{name}.api_key is a key in plain text; name a variable in api_key_env."
+                )
+
+
+def _choices(form: Any) -> list[str]:
+    """The words a value may be, also those inside an optional or a table."""
+    if isinstance(form, type) and issubclass(form, Enum):
+        return [str(member.value) for member in form]
+    if get_origin(form) is Literal:
+        return [str(word) for word in get_args(form)]
+    return [word for inner in get_args(form) if not isinstance(inner, str) for word in _choices(inner)]
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
+
+
+def _unreadable(path: str, why: str, fix: str) -> NotConfigured:
+    return NotConfigured(f"{path} cannot be read: {' '.join(why.split())}.", next_step=fix)

@@ -1,0 +1,124 @@
+"""Inbox: how a process asks the owner of a turn for something, and how the owner obeys.
+
+The same road serves the owner's own clients, so there is one behaviour. The asker is answered on the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+
+from quintet.domain.command import Command, CommandKind, Outcome
+from quintet.domain.errors import Denied, QuintetError, TimedOut, TurnOver
+from quintet.domain.event import CommandPosted, CommandSettled, Event, TurnCancelRequested, TurnFinished
+from quintet.domain.turn import TurnState, strictest
+from quintet.engine.feed import Feed
+from quintet.engine.running import RunningTurn
+
+OWNER_ANSWERS_WITHIN_S = 5.0
+
+
+async def ask_owner(feed: Feed, command: Command) -> Command:
+    """Post and wait for the outcome: at most five seconds, then the owner is probed."""
+
+    async def settled() -> Command | None:
+        now = await feed.journal.command(command.id)
+        return now if now.outcome is not None else None
+
+    def about(event: Event) -> bool:
+        return isinstance(event.payload, CommandSettled) and event.payload.command == command.id
+
+    await feed.post(command)
+    try:
+        done = await feed.until(about, settled, OWNER_ANSWERS_WITHIN_S)
+    except TimedOut:
+        await end_if_dead(feed, command.turn)
+        done = await feed.journal.command(command.id)
+    if done.outcome is None:
+        raise TimedOut(
+            "The process that runs this turn does not answer.", next_step="It may be stopped; end it by its pid."
+        )
+    if done.outcome in (Outcome.TURN_OVER, Outcome.OWNER_GONE):
+        raise TurnOver("The turn had ended before this arrived.")
+    if done.outcome is Outcome.REFUSED:
+        raise Denied(f"The command was refused: {done.detail}.")
+    return done
+
+
+async def end_if_dead(feed: Feed, turn: str) -> None:
+    """End the turn as interrupted if the process that was to run it is gone."""
+    now = await feed.journal.turn(turn)
+    if not now.state.ended and not await feed.journal.alive(now.runner):
+        await feed.journal.recover(now.thread)
+
+
+async def drop_queued(feed: Feed, turn: str) -> None:
+    """Cancel a queued turn of this process; its pending commands are settled by that."""
+    with contextlib.suppress(QuintetError):
+        await feed.journal.drop_queued(turn, TurnFinished(TurnState.CANCELLED))
+
+
+class Inbox:
+    """The owner's side: sees commands for turns that run or wait here, as soon as they are committed anywhere."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        running: Mapping[str, RunningTurn],
+        queued: Mapping[str, object],
+        on_defect: Callable[[BaseException], None],
+    ) -> None:
+        self._feed = feed
+        self._running = running
+        self._queued = queued
+        self._on_defect = on_defect
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._seen: set[str] = set()
+        self._stop = feed.handle(self._see)
+
+    def _see(self, event: Event) -> None:
+        if isinstance(event.payload, CommandPosted):
+            self.receive(event.payload.command)
+
+    def receive(self, command: Command) -> None:
+        if command.id not in self._seen and (command.turn in self._running or command.turn in self._queued):
+            self._seen.add(command.id)
+            task = asyncio.get_running_loop().create_task(self._obey(command))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        self._stop()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
+
+    async def _obey(self, command: Command) -> None:
+        try:
+            running = self._running.get(command.turn)
+            if running is None:
+                self._seen.discard(command.id)  # once the turn runs, what could not be done now is looked at again
+                if command.kind is CommandKind.CANCEL:
+                    await drop_queued(self._feed, command.turn)
+            elif command.kind is CommandKind.CANCEL:
+                asked = TurnCancelRequested(command.id, command.reason)
+                await self._feed.settle(command.id, Outcome.ACCEPTED, running.lease, asked)
+                running.stop(TurnState.CANCELLED, command.reason)
+            elif command.kind is CommandKind.STEER:
+                await self._accept_steer(running, command)
+            elif command.mode is not None:
+                await self._feed.settle(command.id, Outcome.ACCEPTED, running.lease)
+                running.mode = strictest(running.starter.mode, command.mode)
+        except QuintetError as error:
+            self._on_defect(error)  # the commit that ends the turn settles what was not accepted
+
+    async def _accept_steer(self, running: RunningTurn, command: Command) -> None:
+        if not running.begin_accepting():
+            return  # too late: the turn's last commit refuses it
+        kept: Command | None = None
+        try:
+            await self._feed.settle(command.id, Outcome.ACCEPTED, running.lease)
+            kept = command
+            running.mode = strictest(running.mode, command.mode)
+        finally:
+            running.accepted(kept)

@@ -1,0 +1,142 @@
+"""Interactions: ask a person or client, wait within a bound, take the first answer. Silence is a denial."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from quintet.domain.errors import AlreadyResolved, Denied, Invalid
+from quintet.domain.event import Event, InteractionRequested, InteractionResolved
+from quintet.domain.grant import Grant, GrantOffer, Scope
+from quintet.domain.ids import new_id
+from quintet.domain.interaction import Approval, Decision, Interaction, Question, Request, Verdict
+from quintet.domain.principal import ENGINE, Principal
+from quintet.domain.turn import Lease
+from quintet.engine.feed import Feed
+
+DEFAULT_TIMEOUT_S = 24 * 3600.0
+
+
+class OnAsk(StrEnum):
+    WAIT = "wait"
+    DENY = "deny"  # nobody is there: deny and let the model go on
+    FAIL = "fail"  # nobody is there: end the turn
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a client answers with."""
+
+    verdict: Verdict
+    reason: str = ""
+    answers: tuple[tuple[str, ...], ...] = ()
+    result: dict[str, object] = {}
+    remember: Scope = Scope.CALL
+    protocol_only: bool = False  # the grant serves only turns started through the answering protocol
+
+
+class Interactions:
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    async def ask(
+        self, lease: Lease, root: str, call_id: str, request: Request, *, on_ask: OnAsk, timeout_s: float
+    ) -> Decision:
+        """Request and wait. The event is always emitted, also where nobody can answer."""
+        now = self._feed.clock.now_ms()
+        interaction = Interaction(
+            id=new_id("int"),
+            thread=lease.thread,
+            root=root,
+            turn=lease.turn,
+            call_id=call_id,
+            request=request,
+            created_ms=now,
+            expires_ms=now + int(timeout_s * 1000),
+        )
+
+        def resolved(event: Event) -> bool:
+            return isinstance(event.payload, InteractionResolved) and event.payload.interaction == interaction.id
+
+        with self._feed.watching(resolved) as answered:
+            await self._feed.say(lease, InteractionRequested(interaction))
+            if on_ask is not OnAsk.WAIT:
+                return await self._deny(interaction.id, f"on-ask {on_ask}")
+            try:
+                event = await asyncio.wait_for(answered, timeout_s)
+            except TimeoutError:
+                return await self._deny(interaction.id, "timeout")
+            assert isinstance(event.payload, InteractionResolved)
+            return event.payload.decision
+
+    async def answer(self, interaction: str, answer: Answer, by: Principal) -> Interaction:
+        """Decide. The first answer wins; later ones get AlreadyResolved with that decision."""
+        if not by.may_decide:
+            raise Denied("A tool may not answer a request for approval.", next_step="Ask the person to answer it.")
+        asked = await self._feed.journal.interaction(interaction)
+        self._check(asked, answer)
+        grant = self._grant(asked, answer, by, await self._project_of(asked.thread))
+        decision = Decision(
+            verdict=answer.verdict,
+            by=by,
+            at_ms=self._feed.clock.now_ms(),
+            reason=answer.reason,
+            answers=answer.answers,
+            result=dict(answer.result),
+            grant=grant.id if grant else "",
+        )
+        return await self._feed.resolve(interaction, decision, grant)
+
+    async def pending(self, root: str = "") -> list[Interaction]:
+        return await self._feed.journal.interactions(root=root)
+
+    async def _deny(self, interaction: str, reason: str) -> Decision:
+        decision = Decision(Verdict.DENY, ENGINE, self._feed.clock.now_ms(), reason)
+        try:
+            await self._feed.resolve(interaction, decision)
+        except AlreadyResolved:
+            # Somebody answered in the same moment: theirs came first.
+            settled = (await self._feed.journal.interaction(interaction)).decision
+            return settled or decision
+        return decision
+
+    def _check(self, asked: Interaction, answer: Answer) -> None:
+        if isinstance(asked.request, Approval) and answer.verdict is Verdict.ANSWER:
+            raise Invalid("An approval is answered with allow or deny.")
+        if isinstance(asked.request, Question) and answer.verdict is Verdict.ANSWER:
+            if len(answer.answers) != len(asked.request.items):
+                raise Invalid(f"There are {len(asked.request.items)} questions, {len(answer.answers)} were answered.")
+        elif not isinstance(asked.request, Approval) and answer.verdict is Verdict.ALLOW:
+            raise Invalid("A question is answered with one of its options, or denied.")
+
+    async def _project_of(self, thread: str) -> str:
+        return (await self._feed.journal.thread(thread)).project
+
+    def _grant(self, asked: Interaction, answer: Answer, by: Principal, project: str) -> Grant | None:
+        if answer.verdict is not Verdict.ALLOW or answer.remember is Scope.CALL:
+            return None
+        assert isinstance(asked.request, Approval)
+        offer = _offer_for(asked.request.offers, answer.remember)
+        return Grant(
+            id=new_id("grt"),
+            tool=offer.tool,
+            subject=offer.subject,
+            pattern=offer.pattern,
+            scope=answer.remember,
+            by=by,
+            made_ms=self._feed.clock.now_ms(),
+            thread=asked.root if answer.remember is Scope.THREAD else "",
+            project=project if answer.remember is Scope.PROJECT else "",
+            protocol=by.protocol if answer.protocol_only else "",
+        )
+
+
+def _offer_for(offers: Sequence[GrantOffer], scope: Scope) -> GrantOffer:
+    for offer in offers:
+        if offer.scope is scope:
+            return offer
+    raise Invalid(
+        f"This request cannot be remembered for {scope}.", next_step="Allow it for this call; it will be asked again."
+    )

@@ -1,0 +1,136 @@
+"""The loop: one turn from its input to its one terminal event. Context, model, tools, and again; only emits events."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quintet.domain.errors import (
+    Cancelled,
+    ErrorInfo,
+    Interrupted,
+    QuintetError,
+    StepLimit,
+    as_quintet_error,
+)
+from quintet.domain.event import AnyPayload, ItemAdded, ToolFinished, TurnFinished, TurnSteered
+from quintet.domain.ids import new_id
+from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult, UserMessage
+from quintet.domain.model import ModelRequest
+from quintet.domain.turn import TurnState
+from quintet.engine.calls import Calls
+from quintet.engine.context import INSTRUCTIONS, Context
+from quintet.engine.feed import Feed
+from quintet.engine.interactions import Interactions
+from quintet.engine.policy import Policy
+from quintet.engine.running import RunningTurn
+from quintet.engine.step import Step
+
+
+class Loop:
+    def __init__(self, feed: Feed, interactions: Interactions, policy: Policy, running: RunningTurn) -> None:
+        self._feed = feed
+        self._running = running
+        self._calls = Calls(feed, interactions, policy, running)
+        self._context: Context | None = None
+        self._step: Step | None = None
+        self._steps = 0
+        self._call_ids: set[str] = set()
+
+    async def run(self) -> TurnFinished:
+        """The whole turn. Never raises for what happens inside a turn; a lost lease or broken store does raise."""
+        try:
+            await self._running.work(asyncio.ensure_future(self._work()))
+            return await self._finish(TurnState.DONE, None)
+        except asyncio.CancelledError:
+            if self._running.stopped_as is None:
+                raise  # not the turn was stopped but the process's own task; recovery ends the turn
+            return await self._finish(self._running.stopped_as, self._stop_error())
+        except Exception as error:
+            return await self._finish(TurnState.FAILED, as_quintet_error(error).info())
+
+    async def _work(self) -> None:
+        running = self._running
+        model, provider = running.starter.models.resolve(running.starter.model or running.thread.settings.model)
+        self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
+        while self._steps < running.starter.max_steps:
+            self._steps += 1
+            self._step = Step(self._feed, running.lease, self._steps, model, self._call_ids)
+            chunks = provider.stream(self._request(model))
+            try:
+                await self._step.run(chunks)
+            finally:
+                await _close(chunks)
+            for item in self._step.items:
+                self._context.add(item)
+            await self._answer_calls(self._step.calls)
+            if not await self._give_steers() and not self._step.calls:
+                return
+        raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
+
+    def _request(self, model: str) -> ModelRequest:
+        assert self._context is not None
+        thread = self._running.thread
+        return ModelRequest(
+            model=model.partition("/")[2],
+            instructions=INSTRUCTIONS,
+            items=self._context.for_model(),
+            tools=self._running.starter.specs(),
+            thread=thread.id,
+        )
+
+    async def _answer_calls(self, calls: list[ToolCall]) -> None:
+        assert self._context is not None
+        for item in await self._calls.run_all(calls) if calls else ():
+            self._context.add(item)
+
+    async def _give_steers(self) -> bool:
+        """Put every accepted steer before the model. False when there is none; then the turn may end."""
+        assert self._context is not None
+        steers = await self._running.next_steers()
+        lease = self._running.lease
+        for steer in steers:
+            body = UserMessage(steer.parts, steered=True)
+            item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body)
+            events = await self._feed.say(lease, ItemAdded(item), TurnSteered(steer.id, item.id))
+            added = events[0].payload
+            assert isinstance(added, ItemAdded)
+            self._context.add(added.item)
+        return bool(steers)
+
+    async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
+        """The one terminal event, with everything that was still open settled in the same commit."""
+        self._running.closing = True
+        finished = TurnFinished(state, self._steps, error)
+        await self._feed.finish(self._running.lease, finished, self._leftovers(error))
+        return finished
+
+    def _leftovers(self, error: ErrorInfo | None) -> list[AnyPayload]:
+        lease, now = self._running.lease, self._feed.clock.now_ms()
+        leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []
+        for call in self._calls.open.values():
+            text = "The turn ended before this call had a result."
+            body = ToolResult(call.call_id, call.name, ResultStatus.CANCELLED, text)
+            if call.call_id in self._calls.started:
+                leftovers.append(ToolFinished(call.call_id, call.name, ResultStatus.CANCELLED))
+            leftovers.append(ItemAdded(Item(new_id("itm"), lease.thread, lease.turn, 0, now, body)))
+        for steer in self._running.steers:
+            item = Item(new_id("itm"), lease.thread, lease.turn, 0, now, UserMessage(steer.parts, steered=True))
+            leftovers += [ItemAdded(item), TurnSteered(steer.id, item.id)]
+        return leftovers
+
+    def _stop_error(self) -> ErrorInfo:
+        stopped, reason = self._running.stopped_as, self._running.stop_reason
+        words = f": {reason}" if reason else ""
+        error: QuintetError = (
+            Cancelled(f"The turn was cancelled{words}.")
+            if stopped is TurnState.CANCELLED
+            else Interrupted(f"The turn was interrupted{words}.")
+        )
+        return error.info()
+
+
+async def _close(chunks: object) -> None:
+    """Stop the model where its stream is a generator; it must not go on speaking to nobody."""
+    close = getattr(chunks, "aclose", None)
+    if close is not None:
+        await close()

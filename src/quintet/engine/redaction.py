@@ -1,0 +1,118 @@
+"""Redaction of known secret values, in whole structs and in text that arrives in pieces.
+
+Pure: works on given values, knows neither where they come from nor where the text goes.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+from urllib.parse import quote, quote_plus
+
+import msgspec
+
+MASK = "[redacted]"
+HELD_FROM = 3  # characters of a possible beginning that make it worth holding back
+SHORTEST = 8  # anything shorter would mangle ordinary words
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+class Redactor:
+    """Replaces every known value, in plain, base64 and URL form."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self.forms = sorted({f for v in values if len(v) >= SHORTEST for f in _forms(v)}, key=len, reverse=True)
+        self._text = re.compile("|".join(map(re.escape, self.forms))) if self.forms else None
+        escaped = {_json_inside(f) for f in self.forms}
+        joined = b"|".join(re.escape(e) for e in sorted(escaped, key=len, reverse=True))
+        self._json = re.compile(joined) if escaped else None
+        self._prefixes = {f[:n] for f in self.forms for n in range(HELD_FROM, len(f))}
+        self._first = {f[0] for f in self.forms}
+        self._longest = max(map(len, self.forms), default=0)
+
+    @property
+    def idle(self) -> bool:
+        """No secret is known, so nothing can be found."""
+        return self._text is None
+
+    def text(self, text: str) -> str:
+        return self._text.sub(MASK, text) if self._text else text
+
+    def struct(self, value: Struct) -> Struct:
+        """The same struct with known values masked wherever they stand; the very same object if there are none."""
+        if self._json is None:
+            return value
+        encoded = msgspec.json.encode(value)
+        cleaned, found = self._json.subn(MASK.encode(), encoded)
+        return msgspec.json.decode(cleaned, type=type(value)) if found else value
+
+    def masked(self, text: str, start: int) -> tuple[str, str]:
+        """From `start` on: what is certain, masked, and the tail that may be the beginning of a known value."""
+        if self._text is None:
+            return text[start:], ""
+        out = []
+        for found in self._text.finditer(text):
+            if found.end() > start:
+                out += [text[start : found.start()], MASK]
+                start = found.end()
+        cut = self._open_tail(text, start)
+        return "".join(out) + text[start:cut], text[cut:]
+
+    def _open_tail(self, text: str, start: int) -> int:
+        """Where it begins; what lies before `start` may be its first characters but is out already."""
+        for place in range(max(0, len(text) - self._longest + 1), len(text) - HELD_FROM + 1):
+            if text[place] in self._first and text[place:] in self._prefixes:
+                return max(place, start)
+        return len(text)
+
+
+class RedactedStream:
+    """Text in pieces. A piece is held back only while its tail could be the start of a known value.
+
+    Tails of one or two characters are not held: nearly every word's end would be the beginning of some value's base64
+    form. They are remembered instead, so a value cut there is still recognised and its rest masked.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._said = ""  # the last characters that went out
+        self._held = ""
+
+    @property
+    def holding(self) -> bool:
+        return bool(self._held)
+
+    def add(self, piece: str) -> str:
+        """What may be said now."""
+        text = self._said + self._held + piece
+        certain, self._held = self._redactor.masked(text, len(self._said))
+        self._remember(certain)
+        return certain
+
+    def release(self) -> str:
+        """What was held, because the wait is over or the text has ended."""
+        text, self._held = self._held, ""
+        self._remember(text)
+        return text
+
+    def _remember(self, text: str) -> None:
+        self._said = (self._said + text)[-(HELD_FROM - 1) :]
+
+
+def _forms(value: str) -> set[str]:
+    raw = value.encode()
+    forms = {value, quote(value, safe=""), quote_plus(value)}
+    for shift in range(3):
+        # Base64 of the value inside a longer text depends on its place modulo three; the inner characters do not
+        # depend on the neighbours, so those are what is looked for.
+        padded = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
+        inner = padded[(0, 2, 3)[shift] : len(padded) - (1 if (len(raw) + shift) % 3 else 0)]
+        if len(inner) >= SHORTEST:
+            forms |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return forms
+
+
+def _json_inside(text: str) -> bytes:
+    return msgspec.json.encode(text)[1:-1]

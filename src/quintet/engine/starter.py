@@ -1,0 +1,44 @@
+"""Starter: what a turn takes from whoever starts it. None of this is stored with the thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quintet.domain.ports import Models, Tool
+from quintet.domain.principal import Principal
+from quintet.domain.tool import ToolSpec
+from quintet.domain.turn import Mode
+from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
+
+DEFAULT_MAX_STEPS = 100
+
+
+class Starter:
+    def __init__(
+        self,
+        principal: Principal,
+        models: Models,
+        tools: Sequence[Tool],
+        *,
+        mode: Mode = Mode.ASK,
+        model: str = "",
+        external_tools: Sequence[ToolSpec] = (),
+        on_ask: OnAsk = OnAsk.WAIT,
+        interaction_timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_steps: int = DEFAULT_MAX_STEPS,
+    ) -> None:
+        self.principal = principal
+        self.models = models
+        self.tools = {tool.spec.name: tool for tool in tools}
+        self.mode = mode
+        self.model = model
+        # A client's tool never shadows a built-in one.
+        self.external_tools = {s.name: s for s in external_tools if s.name not in self.tools}
+        self.on_ask = on_ask
+        self.interaction_timeout_s = interaction_timeout_s
+        self.max_steps = max_steps
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is offered, always in the same order so that its prompt prefix stays the same."""
+        own = [tool.spec for tool in self.tools.values()]
+        return tuple(sorted([*own, *self.external_tools.values()], key=lambda s: s.name))

@@ -1,0 +1,155 @@
+"""Subscription: one reader of the feed. It reads pages from the store until it has caught up, then live events.
+
+A reader that falls behind loses its live queue, not its place: it goes back to reading pages. So the memory for a
+reader is bounded, nobody waits for it, and nothing is skipped; pruned deltas are told once as a Gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from quintet.domain.event import Event, Gap, Marks, TurnFinished, TurnStarted
+from quintet.domain.ports import Journal
+from quintet.engine.tailing import Tailing
+
+QUEUE_LIMIT = 1_000
+PAGE = 500
+
+
+def gap_after(cursor: int, marks: Marks) -> Gap | None:
+    """What a reader at this cursor can no longer get; facts are never part of it."""
+    if cursor >= marks.pruned_through:
+        return None
+    return Gap(cursor + 1, marks.pruned_through, cursor < marks.signals_through)
+
+
+async def replay(journal: Journal, after: int, root: str = "") -> AsyncIterator[Event | Gap]:
+    """Everything kept after the cursor until now, then the end."""
+    marks = await journal.marks()
+    if (gap := gap_after(after, marks)) is not None:
+        yield gap
+    while page := await journal.events(after, root=root, limit=PAGE):
+        for event in page:
+            if event.seq > marks.last:
+                return
+            yield event
+        after = page[-1].seq
+
+
+class Subscription:
+    def __init__(
+        self,
+        journal: Journal,
+        root: str,
+        after: int | None,
+        tailing: Tailing,
+        forget: Callable[[Subscription], None],
+    ) -> None:
+        self._journal = journal
+        self.root = root
+        self._cursor = after
+        self._tailing = tailing
+        self._forget = forget
+        self._queue: deque[Event] = deque()
+        self._behind = after is not None  # reading pages, not the live queue
+        self._lost = False  # the live queue overflowed since the last page was begun
+        self._told_gap_to = 0
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._foreign = False
+        tailing.watch()
+        if not root:
+            self._set_foreign(foreign=True)  # everything, so also what other processes do
+
+    @property
+    def cursor(self) -> int:
+        """The seq of the last event handed out."""
+        return self._cursor or 0
+
+    def offer(self, events: Sequence[Event]) -> None:
+        """Called by the feed for every published batch; keeps what this reader wants, within its bound."""
+        wanted = [e for e in events if e.root == self.root] if self.root else events
+        if not wanted:
+            return
+        if self.root:
+            self._note_owner(wanted)
+        if len(self._queue) + len(wanted) > QUEUE_LIMIT:
+            self._fall_behind((self._queue or wanted)[0].seq)
+        else:
+            self._queue.extend(wanted)
+        self._wake.set()
+
+    async def __aiter__(self) -> AsyncIterator[Event | Gap]:
+        try:
+            await self._look_for_foreign_owner()
+            while not self._closed:
+                async for entry in self._page() if self._behind else self._live():
+                    yield entry
+        finally:
+            self.close()
+
+    async def _page(self) -> AsyncIterator[Event | Gap]:
+        marks = await self._journal.marks()
+        if self._told_gap_to < marks.pruned_through and (gap := gap_after(self.cursor, marks)) is not None:
+            self._told_gap_to = marks.pruned_through
+            yield gap
+        self._queue.clear()  # what was published until now is in the store, so it will be in the pages
+        self._lost = False
+        events = await self._journal.events(self.cursor, root=self.root, limit=PAGE)
+        for event in events:
+            self._cursor = event.seq
+            yield event
+        self._behind = len(events) == PAGE or self._lost
+
+    async def _live(self) -> AsyncIterator[Event | Gap]:
+        while self._queue:
+            event = self._queue.popleft()
+            if event.seq > self.cursor:
+                self._cursor = event.seq
+                yield event
+        if not self._behind and not self._closed:
+            self._wake.clear()
+            await self._wake.wait()
+
+    def _fall_behind(self, first_lost: int) -> None:
+        if self._cursor is None:
+            self._cursor = first_lost - 1
+        self._queue.clear()
+        self._behind = self._lost = True
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._wake.set()
+            self._set_foreign(foreign=False)
+            self._tailing.unwatch()
+            self._forget(self)
+
+    # --- whose thread is it: a foreign owner's events are looked for more often --------------------------------------
+    async def _look_for_foreign_owner(self) -> None:
+        if self.root:
+            owner = (await self._journal.thread(self.root)).owner
+            self._set_foreign(foreign=bool(owner) and owner != self._journal.owner)
+
+    def _note_owner(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event.payload, TurnStarted):
+                self._set_foreign(foreign=event.payload.owner != self._journal.owner)
+            elif isinstance(event.payload, TurnFinished):
+                self._set_foreign(foreign=False)
+
+    def _set_foreign(self, *, foreign: bool) -> None:
+        if foreign != self._foreign and not (self._closed and foreign):
+            self._foreign = foreign
+            if foreign:
+                self._tailing.hurry()
+            else:
+                self._tailing.relax()

@@ -1,0 +1,190 @@
+"""Threads: create, open, list, rename, fork, change the view, search, delete. Reading one ends what died in it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import msgspec
+
+from quintet.domain.errors import Busy, Invalid, NotFound, TurnOver
+from quintet.domain.event import Draft, ThreadUpdated, ViewChanged
+from quintet.domain.ids import has_prefix, new_id
+from quintet.domain.item import Body, Item
+from quintet.domain.ports import Recovery
+from quintet.domain.principal import Principal
+from quintet.domain.thread import TITLE_LENGTH, Handle, SearchHit, Thread, ThreadQuery, ThreadSettings
+from quintet.domain.view import EVERYTHING, View, ViewReason, forked
+from quintet.engine.feed import Feed
+from quintet.engine.projects import Handles, Projects
+from quintet.engine.turns import Turns
+
+PAGE = 500
+SHORTEST_ID_PREFIX = 6
+
+
+class Opened(msgspec.Struct, frozen=True):
+    thread: Thread
+    created: bool = False
+    recovery: Recovery = Recovery()
+
+
+class Threads:
+    def __init__(self, feed: Feed, turns: Turns, projects: Projects, handles: Handles) -> None:
+        self._feed = feed
+        self._journal = feed.journal
+        self._turns = turns
+        self._projects = projects
+        self._handles = handles
+
+    async def create(
+        self,
+        settings: ThreadSettings,
+        *,
+        profile: str = "default",
+        title: str = "",
+        title_final: bool = False,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        view: View = EVERYTHING,
+        forked_from: str = "",
+    ) -> Thread:
+        """A new thread, empty or with given items (a fork's, an imported file's), in one commit."""
+        project = await self._projects.of(settings.cwd)
+        now = self._feed.clock.now_ms()
+        thread_id = new_id("thr")
+        thread = Thread(
+            id=thread_id,
+            root=thread_id,
+            project=project.id,
+            profile=profile,
+            settings=settings,
+            created_ms=now,
+            updated_ms=now,
+            title=title[:TITLE_LENGTH],
+            title_final=title_final,
+            forked_from=forked_from,
+            view=view,
+        )
+        owned = [msgspec.structs.replace(i, thread=thread_id) for i in items]
+        return await self._feed.create_thread(thread, handle, owned)
+
+    async def open(self, handle: Handle, settings: ThreadSettings, *, profile: str = "default") -> Opened:
+        """The thread an outside client means by its own id; a new one under that id if there is none."""
+        found = await self._handles.find(handle.protocol, handle.scope, handle.external_id)
+        if found is not None:
+            return await self.get(found)
+        return Opened(await self.create(settings, profile=profile, handle=handle), created=True)
+
+    async def get(self, thread: str) -> Opened:
+        """The thread as it stands, after ending what a dead process left running in it."""
+        recovery = Recovery()
+        for turn in await self._journal.turns(thread, live=True):
+            if not await self._journal.alive(turn.runner):
+                recovery = await self._journal.recover(thread)
+                break
+        return Opened(await self._journal.thread(thread), recovery=recovery)
+
+    async def find(self, text: str) -> str:
+        """A thread's id from what a person typed: the id, or enough of its beginning or end to be the only one."""
+        if has_prefix(text, "thr"):
+            return (await self._journal.thread(text)).id
+        wanted = text.removeprefix("thr_")
+        if len(wanted) < SHORTEST_ID_PREFIX:
+            raise Invalid(
+                f"{text!r} is too short to name a thread.", next_step="List them with `quintet threads list`."
+            )
+        matches, before = [], None
+        while page := await self._journal.threads(ThreadQuery(children=True, before=before, limit=PAGE)):
+            matches += [t.id for t in page if t.id[4:].startswith(wanted) or t.id.endswith(wanted)]
+            before = (page[-1].updated_ms, page[-1].id)
+        if len(matches) != 1:
+            words = "No thread has" if not matches else f"{len(matches)} threads have"
+            raise NotFound(f"{words} an id like {text!r}.")
+        return matches[0]
+
+    async def page(self, query: ThreadQuery) -> list[Thread]:
+        return await self._journal.threads(query)
+
+    async def search(self, words: str, *, project: str = "", hidden: bool = False, limit: int = 50) -> list[SearchHit]:
+        if not words.strip():
+            raise Invalid("There is nothing to search for.", next_step="Give one or more words.")
+        return await self._journal.search(words, project=project, hidden=hidden, limit=limit)
+
+    async def items(self, thread: str) -> list[Item]:
+        """All items, hidden ones included; the thread's view says which those are."""
+        items: list[Item] = []
+        while page := await self._journal.items(thread, after=items[-1].ordinal if items else 0, limit=PAGE):
+            items.extend(page)
+        return items
+
+    async def rename(self, thread: str, title: str) -> None:
+        """A person's title is final: nothing automatic replaces it."""
+        words = " ".join(title.split())[:TITLE_LENGTH]
+        if not words:
+            raise Invalid("A title needs at least one visible character.")
+        await self._update(thread, ThreadUpdated(title=words, title_final=True))
+
+    async def configure(self, thread: str, update: ThreadUpdated) -> None:
+        await self._update(thread, update)
+
+    async def fork(self, thread: str, *, through: int | None = None, title: str = "") -> Thread:
+        """A new thread with what was visible up to an item; grants and open interactions stay behind."""
+        source = (await self.get(thread)).thread
+        last = source.last_ordinal if through is None else through
+        if not 0 <= last <= source.last_ordinal:
+            raise Invalid(f"The thread has items 1 to {source.last_ordinal}; {last} is not one of them.")
+        visible = [i for i in await self.items(thread) if i.ordinal <= last and not source.view.is_hidden(i.ordinal)]
+        copies = [msgspec.structs.replace(i, id=new_id("itm"), origin=i.id) for i in visible]
+        return await self.create(
+            source.settings,
+            profile=source.profile,
+            title=title or source.title,
+            items=copies,
+            view=forked(source.view, last),
+            forked_from=source.id,
+        )
+
+    async def revert(self, thread: str, keep_through: int) -> Thread:
+        """Hide what follows an item, until unrevert; the next turn makes it final."""
+        source = (await self.get(thread)).thread
+        if not 0 <= keep_through <= source.last_ordinal:
+            raise Invalid(f"The thread has items 1 to {source.last_ordinal}; {keep_through} is not one of them.")
+        return await self._change_view(source, ViewChanged(ViewReason.REVERT, keep_through=keep_through))
+
+    async def unrevert(self, thread: str) -> Thread:
+        source = (await self.get(thread)).thread
+        if source.view.reverted is None:
+            raise Invalid("Nothing is reverted in this thread.", next_step="Nothing to do.")
+        return await self._change_view(source, ViewChanged(ViewReason.UNREVERT))
+
+    async def clear(self, thread: str) -> Thread:
+        """The model starts afresh; people still see everything."""
+        return await self._change_view((await self.get(thread)).thread, ViewChanged(ViewReason.CLEAR))
+
+    async def replace(self, thread: str, bodies: Sequence[Body]) -> Thread:
+        """Hide everything and put these items in its place."""
+        source = (await self.get(thread)).thread
+        await self._feed.replace_items(source.id, [self._item(source.id, body) for body in bodies])
+        return await self._journal.thread(thread)
+
+    async def delete(self, thread: str, by: Principal) -> None:
+        """Erase it. A running turn is cancelled first; what a dead process left is ended."""
+        await self.get(thread)
+        for turn in await self._journal.turns(thread, live=True):
+            with contextlib.suppress(TurnOver):
+                await self._turns.cancel(turn.id, by, "the thread is being deleted")
+        await self._journal.delete_thread(thread)
+
+    def _item(self, thread: str, body: Body) -> Item:
+        return Item(new_id("itm"), thread, "", 0, self._feed.clock.now_ms(), body)
+
+    async def _update(self, thread: str, update: ThreadUpdated) -> None:
+        await self._journal.thread(thread)
+        await self._feed.append([Draft(update, thread)])
+
+    async def _change_view(self, thread: Thread, change: ViewChanged) -> Thread:
+        if thread.owner:
+            raise Busy("A turn is running in this thread.")
+        await self._feed.append([Draft(change, thread.id)])
+        return await self._journal.thread(thread.id)

@@ -1,0 +1,248 @@
+"""Turns: start, queue, steer, cancel, wait. A turn runs in the process that accepted it; others send it commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+
+from quintet.domain.command import Command, CommandKind
+from quintet.domain.errors import Busy, Invalid, NotFound, QuintetError, TimedOut, TurnOver
+from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
+from quintet.domain.ids import new_id
+from quintet.domain.item import Part
+from quintet.domain.principal import Principal
+from quintet.domain.turn import ClientKey, Mode, Turn, TurnState, WhenBusy
+from quintet.engine.feed import Feed
+from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
+from quintet.engine.interactions import Interactions
+from quintet.engine.loop import Loop
+from quintet.engine.policy import Policy
+from quintet.engine.running import RunningTurn
+from quintet.engine.starter import Starter
+
+PROBE_EVERY_S = 0.5
+
+
+class Started(msgspec.Struct, frozen=True):
+    turn: Turn
+    folded: bool = False  # the same client key had started it before
+    steered: bool = False  # the input went into the running turn instead
+
+
+class Turns:
+    def __init__(self, feed: Feed, interactions: Interactions, policy: Policy) -> None:
+        self._feed = feed
+        self._interactions = interactions
+        self._policy = policy
+        self._queued: dict[str, asyncio.Task[None]] = {}  # by turn: waiting here for their place
+        self._running: dict[str, RunningTurn] = {}  # by turn: running here
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._failures: dict[str, QuintetError] = {}  # turns that ended without being able to say so
+        self.on_defect: Callable[[BaseException], None] = lambda error: None
+        self._inbox = Inbox(feed, self._running, self._queued, lambda error: self.on_defect(error))
+
+    async def start(
+        self,
+        thread: str,
+        parts: tuple[Part, ...],
+        starter: Starter,
+        *,
+        when_busy: WhenBusy = WhenBusy.QUEUE,
+        key: ClientKey | None = None,
+    ) -> Started:
+        """Accept an input. When this returns, the input is on disk and will be run, or has been given to a turn."""
+        if self._closing:
+            raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
+        if not parts:
+            raise Invalid("There is nothing to do: the input is empty.")
+        if when_busy is WhenBusy.STEER and (live := await self._live_turn(thread)) is not None:
+            with contextlib.suppress(TurnOver):
+                await self.steer(thread, parts, starter.principal, mode=starter.mode)
+                return Started(await self._feed.journal.turn(live.id), steered=True)
+        turn = Turn(
+            id=new_id("trn"),
+            thread=thread,
+            state=TurnState.QUEUED,
+            runner=self._feed.journal.owner,
+            mode=starter.mode,
+            principal=starter.principal,
+            parts=parts,
+            queued_ms=self._feed.clock.now_ms(),
+        )
+        accepted = await self._accept(turn, only_idle=when_busy is WhenBusy.REJECT, key=key)
+        if not accepted.folded:
+            self._spawn(turn, starter)
+        return accepted
+
+    async def wait(self, turn: str, timeout_s: float | None = None) -> Turn:
+        """The turn once it has ended, wherever it runs; a dead runner's turn is ended here."""
+
+        async def ended() -> Turn | None:
+            now = await self._feed.journal.turn(turn)
+            if not now.state.ended and turn in self._failures:
+                raise self._failures[turn]
+            return now if now.state.ended else None
+
+        deadline = None if timeout_s is None else self._feed.clock.monotonic_s() + timeout_s
+        while True:
+            left = PROBE_EVERY_S if deadline is None else min(PROBE_EVERY_S, deadline - self._feed.clock.monotonic_s())
+            try:
+                return await self._feed.until(lambda e: e.turn == turn and _is_end(e), ended, max(left, 0.0))
+            except TimedOut:
+                if deadline is not None and self._feed.clock.monotonic_s() >= deadline:
+                    raise TimedOut("The turn is still running.", turn=turn) from None
+                await end_if_dead(self._feed, turn)
+
+    async def steer(
+        self, thread: str, parts: tuple[Part, ...], principal: Principal, *, mode: Mode | None = None
+    ) -> Command:
+        """Give a running turn more input. Returned once its owner has accepted it; TurnOver if it came too late."""
+        turn = await self._running_turn(thread)
+        return await ask_owner(
+            self._feed,
+            Command(
+                id=new_id("cmd"),
+                thread=thread,
+                turn=turn.id,
+                kind=CommandKind.STEER,
+                principal=principal,
+                posted_ms=self._feed.clock.now_ms(),
+                parts=parts,
+                mode=mode,
+            ),
+        )
+
+    async def set_mode(self, thread: str, mode: Mode, principal: Principal) -> Command:
+        turn = await self._running_turn(thread)
+        command = Command(
+            id=new_id("cmd"),
+            thread=thread,
+            turn=turn.id,
+            kind=CommandKind.SET_MODE,
+            principal=principal,
+            posted_ms=self._feed.clock.now_ms(),
+            mode=mode,
+        )
+        return await ask_owner(self._feed, command)
+
+    async def cancel(self, turn: str, principal: Principal, reason: str = "") -> Turn:
+        """Stop a running or queued turn, wherever it is; returned once it has ended."""
+        now = await self._feed.journal.turn(turn)
+        if now.state.ended:
+            raise TurnOver(f"The turn has already ended as {now.state}.", next_step="Nothing to cancel.")
+        command = Command(
+            id=new_id("cmd"),
+            thread=now.thread,
+            turn=turn,
+            kind=CommandKind.CANCEL,
+            principal=principal,
+            posted_ms=self._feed.clock.now_ms(),
+            reason=reason,
+        )
+        with contextlib.suppress(TurnOver):
+            await ask_owner(self._feed, command)
+        return await self.wait(turn, OWNER_ANSWERS_WITHIN_S)
+
+    async def active(self, thread: str) -> Turn:
+        """The turn that runs in the thread now, or is next; NotFound when it rests."""
+        turn = await self._live_turn(thread)
+        if turn is None:
+            raise NotFound("No turn is running in this thread.", next_step="Start one with `quintet run --thread`.")
+        return turn
+
+    async def shutdown(self) -> None:
+        """End everything that runs or waits here, as interrupted, within a bound."""
+        self._closing = True
+        for turn, task in list(self._queued.items()):
+            task.cancel()
+            await drop_queued(self._feed, turn)
+        for running in list(self._running.values()):
+            await self._tell_stopping(running)
+            running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
+        await self._inbox.close()
+
+    async def _tell_stopping(self, running: RunningTurn) -> None:
+        """So that a client which starts anew at this moment waits a little instead of being refused."""
+        with contextlib.suppress(QuintetError):
+            await self._feed.say(running.lease, TurnCancelRequested("", "Quintet is shutting down"))
+
+    # --- accepting ---------------------------------------------------------------------------------------------
+    async def _accept(self, turn: Turn, *, only_idle: bool, key: ClientKey | None) -> Started:
+        deadline = self._feed.clock.monotonic_s() + OWNER_ANSWERS_WITHIN_S
+        while True:
+            try:
+                done = await self._feed.enqueue(turn, only_idle=only_idle, key=key)
+                return Started(done.turn, folded=done.folded)
+            except Busy:
+                # A turn that is just being cancelled, or whose process is going down, is worth a short wait: clients
+                # restart exactly this way.
+                live = await self._live_turn(turn.thread)
+                left = deadline - self._feed.clock.monotonic_s()
+                if live is not None and (not live.cancelling or left <= 0):
+                    raise
+                if live is not None:
+                    with contextlib.suppress(TimedOut):
+                        await self.wait(live.id, left)
+
+    def _spawn(self, turn: Turn, starter: Starter) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(turn, starter))
+        self._tasks.add(task)
+        self._queued[turn.id] = task
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, turn: Turn, starter: Starter) -> None:
+        self._feed.tailing.hurry()
+        try:
+            running = await self._take_thread(turn, starter)
+            if running is not None:
+                await Loop(self._feed, self._interactions, self._policy, running).run()
+        except QuintetError as error:
+            self._failures[turn.id] = error  # the store or the lease is gone; who opens the thread next ends the turn
+            self.on_defect(error)
+        finally:
+            self._feed.tailing.relax()
+            self._queued.pop(turn.id, None)
+            self._running.pop(turn.id, None)
+
+    async def _take_thread(self, turn: Turn, starter: Starter) -> RunningTurn | None:
+        """Wait for the turn's place in the thread's queue and claim it; None when it was cancelled meanwhile."""
+        model = starter.model
+        while True:
+            with self._feed.watching(lambda e: e.thread == turn.thread and _is_end(e)) as ended:
+                try:
+                    lease = await self._feed.journal.claim(turn.id, mode=turn.mode, model=model)
+                    break
+                except TurnOver:
+                    return None
+                except Busy:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(ended, PROBE_EVERY_S)
+        self._queued.pop(turn.id, None)
+        thread = await self._feed.journal.thread(turn.thread)
+        running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter)
+        if self._closing:
+            running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
+        for waiting in await self._feed.journal.commands(turn.thread):
+            self._inbox.receive(waiting)  # what arrived while the turn was queued
+        return running
+
+    # --- small things ------------------------------------------------------------------------------------------
+    async def _live_turn(self, thread: str) -> Turn | None:
+        turns = await self._feed.journal.turns(thread, live=True)
+        return turns[0] if turns else None
+
+    async def _running_turn(self, thread: str) -> Turn:
+        turn = await self._live_turn(thread)
+        if turn is None or turn.state is not TurnState.RUNNING:
+            raise TurnOver("No turn is running in this thread.")
+        return turn
+
+
+def _is_end(event: Event) -> bool:
+    return isinstance(event.payload, TurnFinished)

@@ -1,0 +1,134 @@
+"""Offline: what answers when no model is connected. No network and no pretence of a language model: it turns the
+commands of offline_language.py into real tool calls and tells what the tools really returned.
+
+Remembers nothing between calls; a message without its call is acted on, a call with its result is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+import msgspec
+
+from quintet.domain.ids import new_id
+from quintet.domain.item import AssistantMessage, Item, ResultStatus, ToolCall, ToolResult, UserMessage, text_of
+from quintet.domain.model import (
+    Chunk,
+    Finish,
+    FinishChunk,
+    ModelRequest,
+    ReasoningChunk,
+    TextChunk,
+    ToolInput,
+    ToolStart,
+)
+from quintet.providers.offline_language import Call, Speak, Wish, command_list, understand
+
+ANSWER_LENGTH = 6_000
+PIECE = 24  # characters of a streamed piece: small enough that every front end is seen streaming
+
+CONNECT = (
+    "To connect a model, give it a provider and a name in config.toml:\n\n"
+    '    default_model = "my/model-name"\n\n'
+    "    [providers.my]\n"
+    '    kind = "openai-chat"\n'
+    '    base_url = "http://127.0.0.1:11434/v1"\n'
+)
+WHAT_IT_IS = "This is Quintet's offline model: no language model is connected, so it understands only these commands."
+
+
+class OfflineProvider:
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        message, since = _last_message(request.items)
+        answer = _answer(since)
+        wish = Speak(answer) if answer is not None else _wish(message)
+        if isinstance(wish, Call) and all(tool.name != wish.tool for tool in request.tools):
+            wish = Speak(f"That needs the tool `{wish.tool}`, which is not offered in this turn.")
+        for chunk in _chunks(wish):
+            yield chunk
+
+
+def _last_message(items: Sequence[Item]) -> tuple[str, Sequence[Item]]:
+    """The last user message (a steering one too) and what came after it."""
+    for place in range(len(items) - 1, -1, -1):
+        body = items[place].body
+        if isinstance(body, UserMessage):
+            return text_of(body), items[place + 1 :]
+    return "", items
+
+
+def _wish(message: str) -> Wish:
+    return understand(message) or Speak(f"{WHAT_IT_IS}\n\n{command_list()}\n\n{CONNECT}")
+
+
+def _answer(since: Sequence[Item]) -> str | None:
+    """Words about the results of the calls made for the last message; None when none was made yet."""
+    called = {item.body.call_id: item.body for item in since if isinstance(item.body, ToolCall)}
+    results = [b for item in since if isinstance(b := item.body, ToolResult) and b.call_id in called]
+    if results:
+        return "\n\n".join(_told(called[result.call_id], result) for result in results)
+    if any(isinstance(item.body, AssistantMessage) for item in since):
+        return "That is all; send the next command."
+    return None
+
+
+def _told(call: ToolCall, result: ToolResult) -> str:
+    text = _clipped(result.text)
+    match result.status:
+        case ResultStatus.OK:
+            return _success(call, result, text)
+        case ResultStatus.DENIED:
+            return f"`{call.name}` was not allowed, so nothing was done. {text}".strip()
+        case ResultStatus.CANCELLED:
+            return f"`{call.name}` was cancelled. {text}".strip()
+        case ResultStatus.UNKNOWN:
+            return f"Nobody knows whether `{call.name}` was carried out. {text}".strip()
+        case _:
+            reason = f" ({result.message})" if result.message and result.message not in text else ""
+            return f"`{call.name}` did not work{reason}: {text}"
+
+
+def _success(call: ToolCall, result: ToolResult, text: str) -> str:
+    given = _arguments(call)
+    match call.name:
+        case "read":
+            return f"{given.get('path', 'The file')}:\n\n{text}"
+        case "shell":
+            return f"`{given.get('command', '')}` ended with {result.message or 'success'}.\n\n{text}"
+        case "write" | "edit" if result.diff:
+            return f"{text}\n\n{_clipped(result.diff)}"
+        case _:
+            return text or result.message or "Done."
+
+
+def _arguments(call: ToolCall) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(call.input.encode(), type=dict[str, object])
+    except msgspec.DecodeError:
+        return {}
+
+
+def _clipped(text: str) -> str:
+    if len(text) <= ANSWER_LENGTH:
+        return text
+    return f"{text[:ANSWER_LENGTH]}\n[{len(text) - ANSWER_LENGTH} more characters are in the tool's result]"
+
+
+def _chunks(wish: Wish) -> Iterator[Chunk]:
+    if isinstance(wish, Call):
+        call_id = new_id("cal")
+        yield ToolStart(call_id, wish.tool)
+        for piece in _pieces(msgspec.json.encode(wish.arguments).decode()):
+            yield ToolInput(call_id, piece)
+        yield FinishChunk(Finish.TOOL_CALLS)
+        return
+    for piece in _pieces(wish.thought):
+        yield ReasoningChunk(piece)
+    for piece in _pieces(wish.text):
+        yield TextChunk(piece)
+    yield FinishChunk(Finish.STOP)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]

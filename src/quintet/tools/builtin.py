@@ -1,0 +1,31 @@
+"""The tools every turn has. One line per tool; each lives in its own file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quintet.domain.ports import Tool
+from quintet.tools.ask_user import AskUserTool
+from quintet.tools.edit import EditTool
+from quintet.tools.grep import GrepTool
+from quintet.tools.list import ListTool
+from quintet.tools.read import ReadTool
+from quintet.tools.shell import ShellTool
+from quintet.tools.todo import TodoTool
+from quintet.tools.write import WriteTool
+from quintet.workspace.paths import PathGuard
+
+
+def builtin_tools(*, home: str = "", environment: Mapping[str, str] | None = None) -> tuple[Tool, ...]:
+    """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part."""
+    guard = PathGuard(home)
+    return (
+        ReadTool(guard),
+        WriteTool(guard),
+        EditTool(guard),
+        ShellTool(environment),
+        ListTool(guard),
+        GrepTool(guard, environment),
+        TodoTool(),
+        AskUserTool(),
+    )

@@ -1,0 +1,126 @@
+"""The tool `shell`: one command line, its output as it comes, its end in words."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from quintet.domain.errors import Invalid
+from quintet.domain.ids import new_id
+from quintet.domain.item import ResultStatus
+from quintet.domain.ports import ToolContext
+from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
+from quintet.workspace.environment import child_environment, find_program
+from quintet.workspace.output import Decoder, Kept, Live
+from quintet.workspace.processes import Cause, Child, Ended, run_child
+
+TIMEOUT_S = 120.0
+TIMEOUT_MOST_S = 600.0
+COMMAND_LENGTH = 100_000
+OUTPUT_LIMIT = 256 * 1024 * 1024  # bytes; whoever writes more is ended
+
+SPEC = ToolSpec(
+    "shell",
+    "Run a shell command in the working directory and return its output. Nobody can type into it. It is ended after "
+    "the timeout, with everything it started.",
+    {
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The command line."},
+            "timeout_s": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": TIMEOUT_MOST_S,
+                "description": "Seconds it may take, 120 unless said.",
+            },
+        },
+        "required": ["command"],
+        "additionalProperties": False,
+    },
+    Effect.EXECUTE,
+)
+
+
+class ShellArguments(Arguments, frozen=True):
+    command: Annotated[str, Meta(min_length=1, max_length=COMMAND_LENGTH)]
+    timeout_s: Annotated[float, Meta(gt=0, le=TIMEOUT_MOST_S)] = TIMEOUT_S
+
+
+class ShellTool:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = os.environ if environment is None else environment
+
+    @property
+    def spec(self) -> ToolSpec:
+        return SPEC
+
+    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+        given = checked("shell", arguments, ShellArguments)
+        if "\0" in given.command or not given.command.strip():
+            raise Invalid("shell: a command needs words and cannot hold a NUL byte.")
+        normal = plain(given)
+        return Prepared(
+            title=one_line(f"run {given.command.strip()}"),
+            arguments=normal,
+            command=given.command,
+            cwd=cwd,
+            digest=digest("shell", normal, cwd),
+        )
+
+    async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
+        given = checked("shell", prepared.arguments, ShellArguments)
+        # Unique whatever the provider called the call: processes are found and ended by this name.
+        environment = child_environment(self._environment, f"{context.thread}:{context.call_id}:{new_id('cal')}")
+        shell = find_program("bash", environment) or "/bin/sh"
+        decoder, kept, live = Decoder(), Kept(), Live(context.emit_output)
+
+        def take(stream: str, text: str) -> None:
+            kept.add(text)
+            live.add(stream, text)
+
+        child = Child((shell, "-c", "--", given.command), prepared.cwd, environment, given.timeout_s, OUTPUT_LIMIT)
+        try:
+            ended = await run_child(child, lambda stream, data: take(stream, decoder.text(stream, data)))
+        except OSError as error:
+            return failed(os_words(error, prepared.cwd))
+        finally:
+            for stream, text in decoder.rest():
+                take(stream, text)
+            live.close()
+        return _outcome(given, ended, kept)
+
+
+def _outcome(given: ShellArguments, ended: Ended, kept: Kept) -> ToolOutcome:
+    words = _end_in_words(given, ended)
+    notes = [] if ended.cause is Cause.EXITED and not ended.code else [words]
+    if ended.left_behind:
+        plural = "es it had" if ended.left_behind > 1 else " it had"
+        notes.append(f"{ended.left_behind} process{plural} left running in the background ended with it")
+    text = kept.text() or "(no output)"
+    if notes:
+        text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
+    good = ended.cause is Cause.EXITED and not ended.code
+    return ToolOutcome(
+        text,
+        ResultStatus.OK if good else ResultStatus.ERROR,
+        words,
+        display=({"type": "shell", "command": given.command, "exit_code": ended.code},),
+    )
+
+
+def _end_in_words(given: ShellArguments, ended: Ended) -> str:
+    if ended.cause is Cause.TIMEOUT:
+        return f"ended after its limit of {given.timeout_s:g} s"
+    if ended.cause is Cause.FLOOD:
+        return f"ended because it wrote more than {OUTPUT_LIMIT // 1024 // 1024} MiB"
+    if ended.code < 0:
+        try:
+            return f"killed by {signal.Signals(-ended.code).name}"
+        except ValueError:
+            return f"killed by signal {-ended.code}"
+    return f"exit code {ended.code}"

@@ -1,0 +1,47 @@
+"""What of our environment a child process gets: an allow-list, so that a new secret is left out without being known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+MARKER = "QUINTET_CALL"  # names the call a process belongs to, also after it left its process group
+
+_PLAIN = """
+PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TMP TEMP HOSTNAME
+NO_COLOR FORCE_COLOR COLUMNS LINES CI DEBIAN_FRONTEND MAKEFLAGS SOURCE_DATE_EPOCH
+VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONPATH PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYENV_ROOT
+NODE_PATH NVM_DIR NVM_BIN PNPM_HOME VOLTA_HOME BUN_INSTALL DENO_DIR
+CARGO_HOME RUSTUP_HOME RUSTFLAGS GOPATH GOROOT GOBIN GOFLAGS GOCACHE GOMODCACHE
+JAVA_HOME MAVEN_HOME GRADLE_HOME GRADLE_USER_HOME GEM_HOME GEM_PATH RBENV_ROOT DOTNET_ROOT
+CC CXX CFLAGS CXXFLAGS LDFLAGS PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH
+SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
+XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME
+"""
+_NAMES = frozenset(_PLAIN.split())
+_PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"})
+# Programs that would wait for a key or paint the screen learn that nobody sits there.
+_SET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true"}
+
+
+def passes(name: str, value: str) -> bool:
+    """Whether a child may see this variable."""
+    if name in _NAMES or name.startswith("LC_"):
+        return True
+    # A proxy address is needed to reach anything where there is one, unless it carries a password.
+    return name.upper() in _PROXIES and "@" not in value
+
+
+def child_environment(environment: Mapping[str, str], marker: str) -> dict[str, str]:
+    """A child's whole environment."""
+    kept = {name: value for name, value in environment.items() if passes(name, value)}
+    return kept | _SET | {MARKER: marker}
+
+
+def find_program(name: str, environment: Mapping[str, str]) -> str | None:
+    """The program's absolute path by the child's PATH; never one from a relative entry, which a project could plant."""
+    for directory in environment.get("PATH", os.defpath).split(os.pathsep):
+        candidate = os.path.join(directory, name)
+        if os.path.isabs(directory) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    return None

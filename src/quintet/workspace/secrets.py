@@ -1,0 +1,130 @@
+"""Secret values this process knows of, so that whoever stores or shows text can take them out. Finds, never guards."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from quintet.workspace.environment import passes
+
+SHORTEST = 8
+FILE_LIMIT = 65_536
+_STRONG = frozenset(
+    {"KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS"}
+    | {"CREDENTIAL", "CREDENTIALS", "PAT", "COOKIE", "JWT"}
+)
+_ENDINGS = ("APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
+_LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:([^@/\s]+)@", re.IGNORECASE)
+
+
+class KnownSecrets:
+    """Plays domain.ports.Secrets. `keys` are configured provider keys, `key_names` the variables that hold some."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        keys: Iterable[str] = (),
+        key_names: Iterable[str] = (),
+        credentials: str = "",
+    ) -> None:
+        named = [environment.get(name, "") for name in key_names]
+        self._fixed = _usable([*keys, *named, *_from_environment(environment)])
+        self._directory = credentials
+        self._seen = -1
+        self._values = self._fixed
+
+    def known_values(self) -> Sequence[str]:
+        """Longest first, so that a value which holds another is taken out whole."""
+        changed = _changed_at(self._directory)
+        if changed != self._seen:
+            self._seen = changed
+            stored = _from_directory(self._directory) if changed else []
+            self._values = _usable([*self._fixed, *stored])
+        return self._values
+
+
+def names_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is secret: by whole words, so AUTHOR and KEYBOARD say nothing."""
+    words = name.upper().replace("-", "_").split("_")
+    return any(word in _STRONG or word.endswith(_ENDINGS) for word in words)
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[str]:
+    """Of the variables children do not get, those whose name says secret. Not every one of them: the value of a
+    dropped variable may be a path, a host or a plain word, and taking that out would mangle ordinary text."""
+    for name, value in environment.items():
+        if passes(name, value):
+            continue
+        login = _LOGIN.match(value)
+        if login:
+            yield login[1]  # of an address only the password is secret
+        elif _is_secret(name, value) and not _names_a_file(value):
+            yield value
+
+
+def _is_secret(name: str, value: str) -> bool:
+    # AUTH says less than the other words: AUTH=disabled is no secret, a long value with digits in it is.
+    vague = "AUTH" in name.upper().split("_") and len(value) >= 16 and any(c.isdigit() for c in value)
+    return vague or names_secret(name)
+
+
+def _names_a_file(value: str) -> bool:
+    return value.startswith(("/", "~")) and len(value) < 4_096 and os.path.exists(os.path.expanduser(value))
+
+
+def _changed_at(directory: str) -> int:
+    """When a file was added to the directory, replaced or removed; 0 when there is none. One stat."""
+    try:
+        return os.stat(directory).st_mtime_ns if directory else 0
+    except OSError:
+        return 0
+
+
+def _from_directory(directory: str) -> list[str]:
+    found: list[str] = []
+    for name in sorted(os.listdir(directory)):
+        path = os.path.join(directory, name)
+        try:
+            with open(path, "rb") as file:
+                text = file.read(FILE_LIMIT).decode("utf-8", "replace")
+        except OSError:
+            continue
+        found.extend(_from_text(text))
+    return found
+
+
+def _from_text(text: str) -> Iterator[str]:
+    """A credential file is JSON, or `NAME=value` lines, or the bare value."""
+    try:
+        yield from _from_json("", msgspec.json.decode(text.encode()))
+        return
+    except msgspec.DecodeError:
+        pass
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and re.fullmatch(r"[A-Za-z_]\w*", name) and value:
+            if names_secret(name):
+                yield value.strip("\"'")
+        elif line.strip() and not line.lstrip().startswith("#"):
+            yield line.strip()
+
+
+def _from_json(name: str, value: object) -> Iterator[str]:
+    match value:
+        case str() if not name or names_secret(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)):
+            yield value
+        case dict():
+            for key, inner in value.items():
+                yield from _from_json(str(key), inner)
+        case list():
+            for inner in value:
+                yield from _from_json(name, inner)
+
+
+def _usable(values: Iterable[str]) -> tuple[str, ...]:
+    stripped = {value.strip() for value in values}
+    return tuple(sorted((value for value in stripped if len(value) >= SHORTEST), key=lambda v: (-len(v), v)))

@@ -1,0 +1,1 @@
+"""Stand-ins for the outside, used by several tests."""

@@ -1,0 +1,47 @@
+"""A tool's surroundings without an engine: keeps what the tool said and answers what it was told to answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from quintet.domain.interaction import QuestionItem
+from quintet.domain.tool import Todo
+
+
+class FakeToolContext:
+    def __init__(
+        self, cwd: str, *, answers: tuple[tuple[str, ...], ...] | None = None, call_id: str = "call_1"
+    ) -> None:
+        self.cwd = str(cwd)
+        self.thread = "thr_test"
+        self.call_id = call_id
+        self.output: list[tuple[str, str]] = []
+        self.asked: list[QuestionItem] = []
+        self.todos: list[Todo] = []
+        self._answers = answers
+        self._heard: list[tuple[str, asyncio.Event]] = []
+
+    def emit_output(self, stream: str, text: str) -> None:
+        self.output.append((stream, text))
+        for word, event in self._heard:
+            if word in self.said():
+                event.set()
+
+    async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
+        self.asked.extend(questions)
+        return self._answers
+
+    async def set_todos(self, todos: Sequence[Todo]) -> None:
+        self.todos = list(todos)
+
+    def said(self, stream: str | None = None) -> str:
+        return "".join(text for name, text in self.output if stream in (None, name))
+
+    async def until_said(self, word: str, limit_s: float = 10.0) -> None:
+        """Wait until the output holds the word."""
+        event = asyncio.Event()
+        self._heard.append((word, event))
+        if word in self.said():
+            event.set()
+        await asyncio.wait_for(event.wait(), limit_s)

@@ -1,0 +1,138 @@
+"""Policy: one verdict for one call, whatever protocol it came through."""
+
+from __future__ import annotations
+
+import pytest
+
+from quintet.domain.errors import Invalid
+from quintet.domain.grant import Grant, Scope, Subject
+from quintet.domain.principal import local
+from quintet.domain.tool import Effect, Prepared, ToolSpec
+from quintet.domain.turn import Mode, strictest
+from quintet.engine.policy import Judgement, Policy, Verdict, parse_rules
+from quintet.workspace.commands import PlainCommandParser
+
+SHELL = ToolSpec("shell", "", {}, Effect.EXECUTE)
+WRITE = ToolSpec("write", "", {}, Effect.WRITE)
+READ = ToolSpec("read", "", {}, Effect.NONE)
+
+
+def judge(
+    call: Prepared, spec: ToolSpec = SHELL, mode: Mode = Mode.ASK, *, rules: dict[str, str] | None = None,
+    grants: tuple[Grant, ...] = (), protocol: str = "cli", now_ms: int = 0,
+) -> Verdict:  # fmt: skip
+    policy = Policy(parse_rules(rules or {}), PlainCommandParser())
+    return policy.judge(spec, call, mode, grants, protocol=protocol, root="thr_r", project="prj_p", now_ms=now_ms)
+
+
+def run(command: str) -> Prepared:
+    return Prepared(f"run {command}", {}, command=command)
+
+
+def grant(**changes: object) -> Grant:
+    fields: dict[str, object] = {
+        "id": "grt_1", "tool": "shell", "subject": Subject.COMMAND, "pattern": ("git", "status"),
+        "scope": Scope.THREAD, "by": local("cli"), "made_ms": 0, "thread": "thr_r",
+    }  # fmt: skip
+    return Grant(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.req("mechanisms:M3.mode")
+@pytest.mark.parametrize(
+    ("mode", "spec", "expected"),
+    [
+        (Mode.READ_ONLY, READ, Judgement.ALLOW),
+        (Mode.READ_ONLY, WRITE, Judgement.DENY),
+        (Mode.READ_ONLY, SHELL, Judgement.ASK),
+        (Mode.ASK, READ, Judgement.ALLOW),
+        (Mode.ASK, WRITE, Judgement.ASK),
+        (Mode.ASK, SHELL, Judgement.ASK),
+        (Mode.ALLOW, WRITE, Judgement.ALLOW),
+        (Mode.ALLOW, SHELL, Judgement.ALLOW),
+    ],
+)
+def test_each_mode_judges_each_effect(mode: Mode, spec: ToolSpec, expected: Judgement) -> None:
+    call = run("ls") if spec is SHELL else Prepared("x", {}, paths=("/p/a",))
+    assert judge(call, spec, mode).judgement is expected
+
+
+@pytest.mark.req("mechanisms:M3.mode")
+def test_the_strictest_mode_counts() -> None:
+    assert strictest(Mode.ALLOW, None, Mode.ASK) is Mode.ASK
+    assert strictest(Mode.ASK, Mode.READ_ONLY) is Mode.READ_ONLY
+    assert strictest() is Mode.ASK
+
+
+def test_a_rule_allows_a_command_prefix_and_nothing_around_it() -> None:
+    rules = {"shell: git status *": "allow"}
+    assert judge(run("git status -s"), rules=rules).judgement is Judgement.ALLOW
+    for other in (
+        "git push",
+        "git status; rm x",
+        "git status $(rm x)",
+        "git status > f",
+        "xgit status",
+        "A=1 git status",
+    ):
+        assert judge(run(other), rules=rules).judgement is Judgement.ASK, other
+
+
+def test_a_rule_without_star_allows_exactly_these_words() -> None:
+    rules = {"shell: make test": "allow"}
+    assert judge(run("make test"), rules=rules).judgement is Judgement.ALLOW
+    assert judge(run("make test X=1"), rules=rules).judgement is Judgement.ASK
+
+
+def test_a_deny_rule_wins_over_mode_grant_and_allow_rule() -> None:
+    rules = {"shell: git push *": "deny", "shell: git *": "allow"}
+    for mode in Mode:
+        call = judge(run("git push origin"), mode=mode, rules=rules, grants=(grant(pattern=("git",)),))
+        assert call.judgement is Judgement.DENY
+    assert judge(run("true && git push origin"), mode=Mode.ALLOW, rules=rules).judgement is Judgement.DENY
+
+
+def test_the_destructive_class_is_always_asked_in_mode_ask_and_never_remembered() -> None:
+    verdict = judge(run("rm -rf build"), rules={"shell: rm *": "allow"}, grants=(grant(pattern=("rm",)),))
+    assert verdict.judgement is Judgement.ASK
+    assert verdict.offers == ()
+    assert judge(run("rm -rf build"), mode=Mode.READ_ONLY).judgement is Judgement.DENY
+    assert judge(run("rm -rf build"), mode=Mode.ALLOW).judgement is Judgement.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Judgement.ALLOW),
+        ({"thread": "thr_other"}, Judgement.ASK),
+        ({"scope": Scope.PROJECT, "project": "prj_p"}, Judgement.ALLOW),
+        ({"scope": Scope.PROJECT, "project": "prj_q"}, Judgement.ASK),
+        ({"scope": Scope.ALWAYS}, Judgement.ALLOW),
+        ({"protocol": "wire"}, Judgement.ASK),
+        ({"expires_ms": 5}, Judgement.ASK),
+        ({"uses_left": 0}, Judgement.ASK),
+        ({"revoked_ms": 1}, Judgement.ASK),
+        ({"tool": "write"}, Judgement.ASK),
+        ({"pattern": ("git", "push")}, Judgement.ASK),
+    ],
+)
+def test_a_grant_serves_only_where_and_while_it_was_given(changes: dict[str, object], expected: Judgement) -> None:
+    assert judge(run("git status -s"), grants=(grant(**changes),), now_ms=10).judgement is expected
+
+
+def test_what_is_not_understood_is_asked_and_offers_nothing_to_remember() -> None:
+    verdict = judge(run("git status | sh"), grants=(grant(),))
+    assert verdict.judgement is Judgement.ASK
+    assert verdict.offers == ()
+
+
+def test_an_offer_is_never_wider_than_what_is_shown() -> None:
+    offers = judge(run("git commit -m x")).offers
+    assert {o.pattern for o in offers} == {("git", "commit")}
+    offers = judge(Prepared("x", {}, paths=("/p/a.py",)), WRITE).offers
+    assert {o.pattern for o in offers} == {("/p/a.py",)}
+
+
+@pytest.mark.parametrize("line", [{"shell: x": "maybe"}, {":": "allow"}, {"shell:": "allow"}])
+def test_a_rule_that_makes_no_sense_is_refused_by_name(line: dict[str, str]) -> None:
+    with pytest.raises(Invalid, match="is not a rule"):
+        parse_rules(line)
