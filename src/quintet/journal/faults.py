@@ -9,6 +9,7 @@ import msgspec
 
 from quintet.domain.errors import (
     InternalFailure,
+    Invalid,
     Overloaded,
     QuintetError,
     StorageDamaged,
@@ -37,6 +38,8 @@ def as_storage_error(error: BaseException) -> QuintetError:
             return StorageReadOnly("The journal cannot be opened.")
         case apsw.IOError():
             return _input_output(error)
+        case UnicodeError():
+            return Invalid("A text holds characters that cannot be stored (unpaired surrogates).")
         case OSError():
             return _of_system(error)
     return InternalFailure(f"The journal failed unexpectedly ({type(error).__name__}).")

@@ -22,10 +22,9 @@ from quintet.journal.sqlite import SqliteStore
 from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
-from quintet.journal.writer import CEILING_STEP
+from quintet.journal.writer import BUSY_MS, CEILING_STEP
 
 OLDEST_SQLITE = (3, 51, 3)  # before it, two writers could corrupt a log while it was being reset
-BUSY_MS = 10_000
 _WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 

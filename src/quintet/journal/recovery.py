@@ -35,7 +35,7 @@ def end_dead(tx: Transaction, thread: str) -> Recovery:
     """End the dead turns of this thread's whole tree, children first, and dead queued turns of each."""
     turns: list[str] = []
     unknown: list[str] = []
-    for found in tx.rows.tree(tx.thread(thread).root):
+    for found in tx.rows.busy(tx.thread(thread).root):
         here = tx.any_thread(found.id) or found
         if here.deleted_ms:
             continue

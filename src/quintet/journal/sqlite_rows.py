@@ -181,6 +181,9 @@ class SqliteRows:
     def tree(self, root: str) -> list[Thread]:
         return self._all("tree", (root,), Thread)
 
+    def busy(self, root: str) -> list[Thread]:
+        return self._all("busy", (root,), Thread)
+
     def owned(self) -> list[Thread]:
         return self._all("owned", (), Thread)
 

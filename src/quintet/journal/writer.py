@@ -25,7 +25,9 @@ from quintet.journal.statements import SQL, number
 from quintet.journal.transaction import NumbersSpent, Transaction
 
 BATCH_ROWS = 256
+BUSY_MS = 10_000
 CEILING_STEP = 65_536
+_TIDY_WAIT_MS = 100
 _HEADROOM = 4_096  # numbers one commit may use without asking for more first
 
 
@@ -188,14 +190,14 @@ class Writer(threading.Thread):
                 outcome.pushed += sum(len(drafts) for drafts, _ in pushes)
                 at = end
             else:
-                self._write_job(work, tx, alone=len(batch) == 1)
+                self._write_job(work, tx)
                 outcome.jobs.append(work)
                 at += 1
             first = tx.next
             outcome.events += tx.events
         return first
 
-    def _write_job(self, job: Job, tx: Transaction, *, alone: bool) -> None:
+    def _write_job(self, job: Job, tx: Transaction) -> None:
         first = tx.next
         self._run_sql("SAVEPOINT job")
         try:
@@ -279,6 +281,7 @@ class Writer(threading.Thread):
         except Exception:
             # Rows of others that cannot be read are no reason to keep back what was just committed.
             outcome.events = own
+            self._publisher.skip_to(through)
         self._hand_over(outcome)
 
     def tail(self) -> None:
@@ -292,7 +295,12 @@ class Writer(threading.Thread):
         before = number(self._connection, "PRAGMA page_count")
         for _ in range(0, number(self._connection, "PRAGMA freelist_count"), 1000):
             self._run_sql("PRAGMA incremental_vacuum(1000)").fetchall()
-        self._run_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # Waiting for readers of other processes here would make their writers wait too: try, do not insist.
+        self._connection.set_busy_timeout(_TIDY_WAIT_MS)
+        try:
+            self._run_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self._connection.set_busy_timeout(BUSY_MS)
         gone = before - number(self._connection, "PRAGMA page_count")
         return gone * number(self._connection, "PRAGMA page_size")
 

@@ -75,6 +75,9 @@ SELECT body FROM threads WHERE (?1 = '' OR project = ?1) AND (?2 OR parent = '')
 AND (updated_ms, id) < (?4, ?5) ORDER BY updated_ms DESC, id DESC LIMIT ?6
 -- name: tree
 SELECT body FROM threads WHERE root = (SELECT key FROM threads WHERE id = ?) ORDER BY depth DESC, id
+-- name: busy
+SELECT body FROM threads WHERE root = (SELECT key FROM threads WHERE id = ?) AND (owner != '' OR EXISTS (
+SELECT 1 FROM turns WHERE turns.thread = threads.id AND turns.state IN ('queued', 'running'))) ORDER BY depth DESC, id
 -- name: owned
 SELECT body FROM threads WHERE owner != ''
 -- name: unerased
