@@ -61,7 +61,10 @@ def edited(path: str, old: str, new: str) -> tuple[str, dict]:
         ("todo A; B ;; C", ("todo", {"todos": [{"text": t, "status": "pending"} for t in "ABC"]})),
         (
             "ask Tea or coffee? | Tea |Coffee",
-            ("ask_user", {"questions": [{"question": "Tea or coffee?", "options": [{"label": "Tea"}, {"label": "Coffee"}]}]}),
+            (
+                "ask_user",
+                {"questions": [{"question": "Tea or coffee?", "options": [{"label": "Tea"}, {"label": "Coffee"}]}]},
+            ),
         ),
     ],
 )
@@ -101,7 +104,8 @@ async def test_anything_else_is_told_what_this_is_and_how_to_connect_a_model(mes
 
 
 @pytest.mark.parametrize(
-    "message", ["read", "search", "run", "write", "write a.txt", "replace a by b", "todo ;", "ask What?", "think", "echo"]
+    "message",
+    ["read", "search", "run", "write", "write a.txt", "replace a by b", "todo ;", "ask What?", "think", "echo"],
 )
 async def test_a_command_without_its_parts_is_told_its_form(message: str):
     assert "is written `" + message.split()[0] in await answered(user_text(message))

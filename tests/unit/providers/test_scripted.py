@@ -6,7 +6,16 @@ import time
 import pytest
 
 from quintet.domain.errors import Invalid, ProviderFailed
-from quintet.domain.item import AssistantMessage, Body, Reasoning, ResultStatus, Summary, ToolCall, ToolResult, user_text
+from quintet.domain.item import (
+    AssistantMessage,
+    Body,
+    Reasoning,
+    ResultStatus,
+    Summary,
+    ToolCall,
+    ToolResult,
+    user_text,
+)
 from quintet.domain.model import (
     Chunk,
     Finish,
@@ -130,7 +139,12 @@ async def test_a_script_that_is_over_says_so_in_plain_text():
 
 
 async def test_reasoning_words_and_calls_of_one_answer_are_one_step():
-    group: list[Body] = [Reasoning("hm"), AssistantMessage("x"), ToolCall("a", "read", "{}"), ToolCall("b", "read", "{}")]
+    group: list[Body] = [
+        Reasoning("hm"),
+        AssistantMessage("x"),
+        ToolCall("a", "read", "{}"),
+        ToolCall("b", "read", "{}"),
+    ]
     script = "text: 1\n---\ntext: 2\n---\ntext: 3"
     assert text_in(await said(script, [ASK, *group, result("a"), result("b")])) == "2"
 
