@@ -64,8 +64,9 @@ async def test_a_wrong_expression_is_told(use, tree):
     assert "The search failed" in done.text
 
 
-async def test_a_pattern_is_never_taken_for_an_option(use, tree):
-    assert (await use("grep", pattern="--version")).text == "No match."
+async def test_pattern_and_path_are_never_taken_for_options(use, workspace):
+    (workspace / "-v").write_text("say --version\n")
+    assert (await use("grep", pattern="--version", path="-v")).text == "-v:1:say --version"
 
 
 async def test_many_matches_are_cut_and_told(use, workspace):

@@ -62,6 +62,19 @@ async def test_the_command_runs_in_the_working_directory_with_nothing_to_read(us
     assert (await use("shell", command="pwd; cat")).text == f"{workspace}\n"
 
 
+async def test_what_is_typed_into_quintet_never_reaches_a_command(use):
+    ours, (there, here) = os.dup(0), os.pipe()
+    os.write(here, b"typed\n")
+    os.dup2(there, 0)
+    try:
+        done = await use("shell", command="cat", timeout_s=5)
+    finally:
+        os.dup2(ours, 0)
+        for handle in (ours, there, here):
+            os.close(handle)
+    assert (done.text, done.message) == ("(no output)", "exit code 0")
+
+
 async def test_a_secret_variable_is_not_visible_in_the_child(use, monkeypatch):
     done = await use("shell", command="env")
     assert "canary" not in done.text
@@ -186,6 +199,22 @@ async def test_a_second_cancel_does_not_leave_the_tree_alive(use, context):
     for _ in range(3):
         running.cancel()
         await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 5)
+    await until_dead(*pids_in(context.said()))
+
+
+async def test_a_cancel_of_every_task_does_not_leave_the_tree_alive(use, context):
+    running = asyncio.ensure_future(use("shell", command="trap '' TERM; echo $$ ready; while :; do sleep 1; done"))
+    await context.until_said("ready")
+    running.cancel()
+    known = asyncio.all_tasks()
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if asyncio.all_tasks() - known:
+            break  # the task that ends the tree has begun, and takes its time
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 5)
     await until_dead(*pids_in(context.said()))

@@ -72,10 +72,11 @@ def test_what_is_understood_is_what_bash_reads(arguments):
 DESTRUCTIVE = """
 rm -rf build | rm -fr x | rm -r -f x | rm --recursive x | rm -Rv x | /bin/rm -rf x | git push --force
 git push -f origin x | git push --force-with-lease | git push origin +main | git push origin :main
-git push --delete origin x | git reset --hard | git reset --hard HEAD~3 | git clean -fdx | git checkout -- . | git checkout . | git branch -D x
-git stash drop | git stash clear | git -C x reset --hard | git filter-branch x | dd if=/dev/zero of=x | mkfs.ext4 /dev/sda | shutdown now
-reboot | chmod -R 777 . | chown -R me . | truncate -s 0 x | killall node | pkill -f x | kubectl delete pod x
-terraform destroy | docker system prune -a | npm publish | shred x | rsync -a --delete a b | git restore .
+git push --delete origin x | git reset --hard | git reset --hard HEAD~3 | git clean -fdx | git checkout -- .
+git checkout . | git branch -D x | git stash drop | git stash clear | git -C x reset --hard
+git filter-branch x | dd if=/dev/zero of=x | mkfs.ext4 /dev/sda | shutdown now | reboot | chmod -R 777 .
+chown -R me . | truncate -s 0 x | killall node | pkill -f x | kubectl delete pod x | terraform destroy
+docker system prune -a | npm publish | shred x | rsync -a --delete a b | git restore .
 """
 
 
