@@ -185,9 +185,7 @@ class _Reader:
                 entries = self._value(value, list[Any], key)
                 made[key] = tuple(self._struct(entry, Hook, f"hooks[{n}]") for n, entry in enumerate(entries))
             else:
-                made[key] = self._value(
-                    value, dict[str, Any] if isinstance(getattr(Config(), key), dict) else None, key
-                )
+                made[key] = self._value(value, _PLAIN.get(key, dict[str, Any]), key)
         self._warn_of_keys(made.get("providers", {}))
         return Config(**made, warnings=tuple(self._warnings))
 
