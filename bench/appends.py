@@ -13,13 +13,17 @@ import apsw
 from bench.measure import Row, fresh_home
 from bench.reading import running_turn
 from quintet.domain.event import Draft, ToolFinished
+from quintet.domain.ids import new_id
 from quintet.domain.item import ResultStatus
 from quintet.domain.turn import Lease
+from quintet.journal.codec import encode, event_sum
 from quintet.journal.opening import open_journal
 
 CALLERS = 100
 EACH = 100
-ROUNDS = 3
+ROUNDS = 5
+NOW = 1_800_000_000_000
+THREAD, TURN = new_id("thr"), new_id("trn")
 
 
 async def journal_rate(home: Path) -> float:
@@ -40,9 +44,10 @@ async def journal_rate(home: Path) -> float:
 
 
 async def raw_rate(home: Path) -> float:
-    """A thread that commits, synced, whatever waits, into the same kind of table; callers wait for their commit."""
+    """The same rows by hand: a thread that encodes, sums and commits, synced, whatever waits. No lease, no rules, no
+    numbers shared with other processes, nobody to tell; callers wait for their commit."""
     loop = asyncio.get_running_loop()
-    jobs: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = queue.SimpleQueue()
+    jobs: queue.SimpleQueue[tuple[ToolFinished, asyncio.Future[None]] | None] = queue.SimpleQueue()
 
     def wake(batch: list[asyncio.Future[None]]) -> None:
         for future in batch:
@@ -54,15 +59,18 @@ async def raw_rate(home: Path) -> float:
             connection.execute(f"PRAGMA {statement}").fetchall()
         connection.execute("CREATE TABLE events (seq INTEGER PRIMARY KEY, kind, at_ms, root, thread, turn, sum, body)")
         connection.execute("CREATE INDEX events_root ON events (root)")
+        seq = 0
         while (job := jobs.get()) is not None:
             batch = [job]
             while len(batch) < 256 and not jobs.empty() and (more := jobs.get()) is not None:
                 batch.append(more)
+            rows = []
+            for fact, _ in batch:
+                seq += 1
+                said = encode(fact)
+                rows.append((seq, 7, NOW, 1, None, 1, event_sum(seq, "tool.finished", NOW, THREAD, TURN, said), said))
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(
-                "INSERT INTO events VALUES (NULL, 7, ?, 1, NULL, 1, ?, ?)",
-                [(1_800_000_000_000, 1 << 62, said) for said, _ in batch],
-            )
+            connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             connection.execute("COMMIT")
             loop.call_soon_threadsafe(wake, [future for _, future in batch])
         connection.close()
@@ -70,16 +78,14 @@ async def raw_rate(home: Path) -> float:
     thread = threading.Thread(target=write)
     thread.start()
 
-    async def caller(number: int) -> None:
-        for turn in range(EACH):
+    async def caller() -> None:
+        for number in range(EACH):
             future = loop.create_future()
-            jobs.put(
-                (f'{{"call_id":"call-{number}","name":"shell","status":"ok","elapsed_ms":{turn}}}'.encode(), future)
-            )
+            jobs.put((ToolFinished(f"call-{number}", "shell", ResultStatus.OK, number), future))
             await future
 
     began = time.perf_counter()
-    await asyncio.gather(*(caller(n) for n in range(CALLERS)))
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
     rate = CALLERS * EACH / (time.perf_counter() - began)
     jobs.put(None)
     thread.join()

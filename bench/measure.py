@@ -1,4 +1,4 @@
-"""What every bench shares: a result row, a fresh home, percentiles. Figures are ratios taken side by side in one run."""
+"""What every bench shares: a result row, a fresh home, percentiles. Figures are ratios taken in one run."""
 
 from __future__ import annotations
 
