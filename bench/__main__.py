@@ -50,8 +50,8 @@ def publish(rows: list[Row]) -> None:
     where = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {os.cpu_count()} cores"
     page = [
         "# Performance",
-        "Written by `make bench`. Figures of one run on one machine, taken side by side with what they are compared to;",
-        "the ratios carry over, the absolute times do not.",
+        "Written by `make bench`. Figures of one run on one machine, taken side by side with what they are",
+        "compared to; the ratios carry over, the absolute times do not.",
         f"Measured with {where}.",
         table(rows),
     ]

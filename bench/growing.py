@@ -62,34 +62,40 @@ async def memory(home: Path) -> tuple[float, float]:
     return marks[100], marks[1000]
 
 
-async def storage(home: Path) -> tuple[float, float, float]:
-    """Bytes on disk a byte of payload: before pruning (one-word deltas), after it, and after it without the index.
+async def unpruned(home: Path) -> float:
+    """Bytes on disk a byte of payload while every one-word delta is still kept."""
+    async with open_app(str(home), "bench") as app:
+        for number in range(40):
+            thread = await app.threads.create(ThreadSettings(cwd=str(home)))
+            said = "\n".join(f"text: {word}" for word in prose(400, number))
+            await one_turn(app, thread.id, Starter(local("bench"), Fixed(said), (), mode=Mode.ALLOW))
+        await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=3600.0)  # folds the log in, prunes nothing yet
+        return _size(home) / await _payload(app)
+
+
+async def pruned(home: Path, work: Path) -> tuple[float, float]:
+    """Bytes on disk a byte of payload after pruning, with the full-text index and without it.
 
     Forty threads of five turns: a question, a look at a file, an answer of four hundred words.
     """
-    notes = home / "work"
-    notes.mkdir()
-    (notes / "notes.txt").write_text("\n".join("".join(prose(12, n)) for n in range(80)))
+    (work / "notes.txt").write_text("\n".join("".join(prose(12, n)) for n in range(80)))
     async with open_app(str(home), "bench") as app:
         for number in range(40):
-            thread = await app.threads.create(ThreadSettings(cwd=str(notes)))
+            thread = await app.threads.create(ThreadSettings(cwd=str(work)))
             for turn in range(5):
                 said = "\n".join(f"text: {word}" for word in prose(400, number * 10 + turn))
                 script = f'tool_call: read {{"path": "notes.txt"}}\n---\n{said}\n---\n' * (turn + 1)
-                starter = Starter(local("bench"), Fixed(script), app.tools, mode=Mode.ALLOW)
-                await one_turn(app, thread.id, starter)
-        await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=3600.0)  # folds the log in, prunes nothing yet
-        before = _size(home)
+                await one_turn(app, thread.id, Starter(local("bench"), Fixed(script), app.tools, mode=Mode.ALLOW))
         payload = await _payload(app)
         await app.journal.prune(now_ms=app.clock.now_ms() + 10, grace_s=0.0)
     after = _size(home)
-    return before / payload, after / payload, _without_index(home) / payload
+    return after / payload, _without_index(home) / payload
 
 
 async def _payload(app: App) -> int:
     size = 0
     for thread in await app.threads.page(ThreadQuery(limit=1000)):
-        size += sum(len(msgspec.json.encode(i.body)) for i in await app.threads.items(thread.id))
+        size += sum(len(msgspec.json.encode(i)) for i in await app.threads.items(thread.id))
     return size
 
 
@@ -116,7 +122,9 @@ def run() -> list[Row]:
         )
         early, late = map(float, done.stdout.split())
     with fresh_home() as home:
-        before, after, bare = asyncio.run(storage(home))
+        before = asyncio.run(unpruned(home))
+    with fresh_home() as home, fresh_home() as work:
+        after, bare = asyncio.run(pruned(home, work))
     return [
         Row(
             "memory after 1,000 turns, share of that after 100",
