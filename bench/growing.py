@@ -69,8 +69,8 @@ async def unpruned(home: Path) -> float:
             thread = await app.threads.create(ThreadSettings(cwd=str(home)))
             said = "\n".join(f"text: {word}" for word in prose(400, number))
             await one_turn(app, thread.id, Starter(local("bench"), Fixed(said), (), mode=Mode.ALLOW))
-        await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=3600.0)  # folds the log in, prunes nothing yet
-        return _size(home) / await _payload(app)
+        payload = await _payload(app)
+    return _size(home) / payload  # closing has folded the log in
 
 
 async def pruned(home: Path, work: Path) -> tuple[float, float]:
