@@ -16,7 +16,7 @@ from quintet.domain.item import AssistantMessage, Item, ToolCall, user_text
 from quintet.domain.thread import Handle, ThreadQuery
 from quintet.domain.turn import ClientKey
 from quintet.domain.view import ViewReason
-from quintet.journal import StoredJournal, memory_journal
+from quintet.journal import StoredJournal
 from quintet.journal.searching import words_of
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
