@@ -21,6 +21,8 @@ from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.journal.opening import open_journal
+from quintet.journal.store import OpenReport
+from quintet.journal.stored import StoredJournal
 from quintet.workspace.log import Log
 from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
@@ -60,10 +62,11 @@ class LateCommandParser:
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: Journal) -> None:
+    def __init__(self, home: Path, config: Config, journal: StoredJournal) -> None:
         self.home = home
+        self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
-        self.journal = journal
+        self.journal: Journal = journal
         self.clock = SystemClock()
         secrets = KnownSecrets(
             os.environ,
@@ -73,6 +76,8 @@ class App:
         )
         self.feed = Feed(journal, secrets, self.clock)
         self.log = Log(home / "quintet.log", self.feed.mask)
+        for warning in self.warnings:
+            self.log.line(warning)
         self.policy = Policy(parse_rules(config.policy.rules), LateCommandParser())
         self.interactions = Interactions(self.feed)
         self.turns = Turns(self.feed, self.interactions, self.policy)
@@ -129,6 +134,21 @@ class App:
         await self.turns.shutdown()
         await self.feed.close()
         await self.journal.close()
+
+
+def _found(report: OpenReport) -> list[str]:
+    """What a person should know of how the journal was found."""
+    words = []
+    if report.read_only:
+        words.append("The home cannot be written: everything can be read, nothing can be started.")
+    if report.damaged:
+        words.append(
+            f"The journal's log was damaged: {report.wal_dropped} of its pages were lost. "
+            f"What was left of it is kept in {report.saved_as}."
+        )
+    if report.backup:
+        words.append(f"The journal was brought up to date; a backup of the old one is {report.backup}.")
+    return words
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from quintet.domain.errors import Invalid, NotConfigured, StorageReadOnly
+from quintet.domain.errors import Invalid, StorageReadOnly
 from quintet.domain.turn import Mode
 from quintet.providers.settings import ModelSettings, ProviderSettings
 
@@ -129,7 +129,7 @@ def make_home(path: str) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         if not os.path.isdir(path):
-            raise NotConfigured(f"{path} is not a directory.", next_step="Name another one with `--home`.") from None
+            raise Invalid(f"{path} is not a directory.", next_step="Name another one with `--home`.") from None
     except OSError as error:
         raise StorageReadOnly(f"The home directory {path} cannot be made: {error.strerror}.") from error
 
@@ -260,5 +260,5 @@ def _quoted(name: str) -> str:
     return name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
 
 
-def _unreadable(path: str, why: str, fix: str) -> NotConfigured:
-    return NotConfigured(f"{path} cannot be read: {' '.join(why.split())}.", next_step=fix)
+def _unreadable(path: str, why: str, fix: str) -> Invalid:
+    return Invalid(f"{path} cannot be read: {' '.join(why.split())}.", next_step=fix)

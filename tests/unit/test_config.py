@@ -7,7 +7,7 @@ import pytest
 
 from quintet import config
 from quintet.config import Config, home_directory, load_config, make_home, parse_config
-from quintet.domain.errors import Invalid, NotConfigured, QuintetError, StorageReadOnly
+from quintet.domain.errors import Invalid, QuintetError, StorageReadOnly
 from quintet.domain.turn import Mode
 
 EVERYTHING = """
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_one_line_with_file_key_and_fix(text, words):
 
 @pytest.mark.parametrize(("data", "words"), [(b"a = ", "not TOML: Invalid value"), (b"\xff", "not UTF-8 text")])
 def test_a_file_that_cannot_be_parsed_is_one_line(data, words):
-    with pytest.raises(NotConfigured) as error:
+    with pytest.raises(Invalid) as error:
         parse_config(data, "/h/config.toml")
     assert error.value.line().startswith("/h/config.toml cannot be read: it is " + words)
     assert "\n" not in error.value.line()
@@ -158,7 +158,7 @@ def test_a_file_that_cannot_be_parsed_is_one_line(data, words):
 
 def test_a_file_that_cannot_be_opened_is_one_line(tmp_path):
     (tmp_path / "config.toml").mkdir()
-    with pytest.raises(NotConfigured, match="Is a directory"):
+    with pytest.raises(Invalid, match="Is a directory"):
         load_config(str(tmp_path))
 
 
@@ -213,7 +213,7 @@ def test_the_home_is_made_for_its_owner_only(tmp_path):
 
 def test_a_home_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(NotConfigured, match="is not a directory"):
+    with pytest.raises(Invalid, match="is not a directory"):
         make_home(str(tmp_path / "file"))
     with pytest.raises(StorageReadOnly, match="cannot be made") as error:
         make_home("/proc/nowhere/home")
