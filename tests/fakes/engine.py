@@ -179,4 +179,3 @@ class House:
     async def close(self) -> None:
         for process in self._processes:
             await process.close()
-
