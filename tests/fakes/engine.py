@@ -150,6 +150,7 @@ class Process:
     async def die(self) -> None:
         """As kill -9 does: nothing is written any more, the owner's lock is free."""
         self._closed = True
+        await soon(self.feed.tailing.close())
         await soon(self.journal.close())
         for task in list(self.turns._tasks):
             task.cancel()
