@@ -101,7 +101,7 @@ class Calls:
             decision = await self._ask(call, spec, prepared, verdict)
             if decision.verdict is Verdict.ALLOW:
                 return f"allowed by {decision.by.name} through {decision.by.protocol}"
-            if decision.reason == f"on-ask {OnAsk.FAIL}":
+            if _nobody_there(decision):
                 raise _TurnEnds(
                     Denied(
                         f"Approval is needed for: {prepared.title}.",
@@ -195,6 +195,13 @@ class Calls:
 
     async def ask_person(self, call_id: str, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         decision = await self._interact(call_id, Question(tuple(questions)))
+        if _nobody_there(decision):
+            raise _TurnEnds(
+                Denied(
+                    "The model has a question, and nobody is there to answer it.",
+                    next_step="Run again with `--on-ask wait:SECONDS`.",
+                )
+            )
         return decision.answers if decision.verdict is Verdict.ANSWER else None
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
@@ -251,6 +258,11 @@ class _TurnEnds(Exception):
     def __init__(self, error: QuintetError) -> None:
         super().__init__(error.message)
         self.error = error
+
+
+def _nobody_there(decision: Decision) -> bool:
+    """The starter wants the turn to end where somebody would have to be asked. The engine said so, not a person."""
+    return decision.by == ENGINE and decision.reason == f"on-ask {OnAsk.FAIL}"
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

@@ -49,11 +49,14 @@ class Tailing:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
+        due = False
         while (interval := self.interval_s()) is not None:
-            if self._journal.changed_elsewhere():
+            due = self._journal.changed_elsewhere() or due
+            if due:
                 # A store that cannot be read now is reported to whoever reads it; tailing simply tries again.
                 with contextlib.suppress(QuintetError):
                     await self._journal.tail()
+                    due = False
             if interval == FAST_S:
                 await asyncio.sleep(FAST_S)
                 continue
