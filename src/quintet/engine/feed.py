@@ -63,8 +63,19 @@ class Feed:
         return await self.journal.append(self._clean(drafts), lease=lease)
 
     async def say(self, lease: Lease, *payloads: AnyPayload) -> list[Event]:
-        """Facts of a running turn."""
-        return await self.append([Draft(p, lease.thread, lease.turn) for p in payloads], lease)
+        """Facts of a running turn. What was handed to the writer will be committed, so a cancel waits for it: the
+        caller learns what it has said, and the cancel comes with its next await."""
+        saying = asyncio.ensure_future(self.append([Draft(p, lease.thread, lease.turn) for p in payloads], lease))
+        cancelled = False
+        while not saying.done():
+            try:
+                await asyncio.wait({saying})
+            except asyncio.CancelledError:
+                cancelled = True
+        if cancelled and (task := asyncio.current_task()) is not None:
+            task.uncancel()
+            task.cancel()
+        return saying.result()
 
     async def finish(self, lease: Lease, finished: TurnFinished, payloads: Sequence[AnyPayload]) -> list[Event]:
         drafts = [Draft(p, lease.thread, lease.turn) for p in payloads]

@@ -63,7 +63,7 @@ class Loop:
             for item in self._step.items:
                 self._context.add(item)
             await self._answer_calls(self._step.calls)
-            if not await self._give_steers() and not self._step.calls:
+            if not await self._give_steers(or_end=not self._step.calls) and not self._step.calls:
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
 
@@ -83,10 +83,10 @@ class Loop:
         for item in await self._calls.run_all(calls) if calls else ():
             self._context.add(item)
 
-    async def _give_steers(self) -> bool:
-        """Put every accepted steer before the model. False when there is none; then the turn may end."""
+    async def _give_steers(self, *, or_end: bool) -> bool:
+        """Put every accepted steer before the model. False when there is none; with `or_end` the turn then ends."""
         assert self._context is not None
-        steers = await self._running.next_steers()
+        steers = await self._running.next_steers(or_end=or_end)
         lease = self._running.lease
         for steer in steers:
             body = UserMessage(steer.parts, steered=True)
@@ -100,6 +100,7 @@ class Loop:
     async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
         """The one terminal event, with everything that was still open settled in the same commit."""
         self._running.closing = True
+        await self._running.nothing_accepting()  # what is accepted in this moment belongs to the turn
         finished = TurnFinished(state, self._steps, error)
         await self._feed.finish(self._running.lease, finished, self._leftovers(error))
         return finished

@@ -57,12 +57,17 @@ class RunningTurn:
             self.steers.append(command)
         self._steer_settled.set()
 
-    async def next_steers(self) -> list[Command]:
-        """Every accepted steer; waits for those whose acceptance is being committed. Empty = the turn may end,
-        and from that moment no further one is accepted."""
+    async def next_steers(self, *, or_end: bool) -> list[Command]:
+        """Every accepted steer; waits for those whose acceptance is being committed. With `or_end`, none means that the
+        turn ends, and from that moment no further one is accepted."""
+        await self.nothing_accepting()
+        steers = list(self.steers)
+        self.steers.clear()
+        self.closing = or_end and not steers
+        return steers
+
+    async def nothing_accepting(self) -> None:
+        """Wait for the steers whose acceptance is being committed right now."""
         while self.accepting:
             self._steer_settled.clear()
             await self._steer_settled.wait()
-        steers = list(self.steers)
-        self.steers.clear()
-        return steers
