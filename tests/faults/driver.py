@@ -1,6 +1,7 @@
 """The process that is killed: runs turns through the real engine on a real home and writes down all it is told.
 
-    python -m tests.faults.driver HOME SEED ROUND [answers=inside|outside] [boot=ID] [turns=N] [extras=prune,delete] [storm=1]
+    python -m tests.faults.driver HOME SEED ROUND [answers=inside|outside] [boot=ID] [turns=N] [storm=1]
+                                                  [extras=prune,delete]
 
 Prints `ready`, then works until its turns are done or it is killed.
 """
