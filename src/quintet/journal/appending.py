@@ -9,7 +9,7 @@ from quintet.domain.errors import Busy, Invalid, LeaseLost, QuintetError
 from quintet.domain.event import KIND_OF, Draft, Event
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Lease
-from quintet.journal.codec import encode, event_sum
+from quintet.journal.codec import UNPAIRED, encode, event_sum
 from quintet.journal.emitting import emit
 from quintet.journal.recovery import end_dead
 from quintet.journal.rows import EventRow
@@ -96,8 +96,8 @@ def write_pushes(tx: Transaction, pushes: Sequence[Push]) -> list[tuple[Lease, Q
             payload = draft.payload
             try:
                 body = encode(payload)
-            except (UnicodeError, TypeError) as error:
-                failed.append((lease, Invalid(f"A delta could not be stored ({type(error).__name__}).")))
+            except UnicodeError:
+                failed.append((lease, Invalid(UNPAIRED)))
                 continue
             kind, seq = KIND_OF[type(payload)].name, tx.number()
             rows.append(

@@ -16,6 +16,7 @@ from quintet.domain.errors import (
     StorageFull,
     StorageReadOnly,
 )
+from quintet.journal.codec import UNPAIRED
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -39,7 +40,7 @@ def as_storage_error(error: BaseException) -> QuintetError:
         case apsw.IOError():
             return _input_output(error)
         case UnicodeError():
-            return Invalid("A text holds characters that cannot be stored (unpaired surrogates).")
+            return Invalid(UNPAIRED)
         case OSError():
             return _of_system(error)
     return InternalFailure(f"The journal failed unexpectedly ({type(error).__name__}).")

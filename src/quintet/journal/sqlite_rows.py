@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
 from quintet.domain.command import Command
 from quintet.domain.errors import NotFound
@@ -140,7 +141,16 @@ class SqliteRows:
 
     def _item_row(self, thread: str, row: tuple[Any, ...]) -> ItemRow:
         key, item, turn, at_ms, origin, total, body = row
-        return ItemRow(thread, key & (_ORDINALS - 1), item, turn, at_ms, origin, _bytes(body), total)
+        above = turn if isinstance(turn, str) else self._turn_id(turn)
+        return ItemRow(thread, key & (_ORDINALS - 1), item, above, at_ms, origin, _bytes(body), total)
+
+    def _turn_rows(self, name: str, bindings: Sequence[Any]) -> list[TurnRow]:
+        """A turn's id and thread are columns and not repeated in its body."""
+        out = []
+        for turn, thread, body in self._run(SQL[name], bindings):
+            row = decode(body, TurnRow)
+            out.append(replace(row, turn=replace(row.turn, id=turn, thread=self._thread_id(thread))))
+        return out
 
     # --- reading -------------------------------------------------------------------------------------------------
     def counter(self) -> Counter:
@@ -203,13 +213,14 @@ class SqliteRows:
         return [self._item_row(thread, row) for row in found]
 
     def turn(self, turn: str) -> TurnRow | None:
-        return self._one("turn", turn, TurnRow)
+        return next(iter(self._turn_rows("turn", (turn,))), None)
 
     def turns(self, thread: str, *, live: bool) -> list[TurnRow]:
-        return self._all("live_turns" if live else "turns", (thread,), TurnRow)
+        key = self._value("thread_key", (thread,))
+        return self._turn_rows("live_turns" if live else "turns", (key,))
 
     def queued(self) -> list[TurnRow]:
-        return self._all("queued", (), TurnRow)
+        return self._turn_rows("queued", ())
 
     def first_kept(self, since_ms: int) -> int | None:
         found: int | None = self._value("first_kept", (since_ms,))
@@ -306,18 +317,21 @@ class SqliteRows:
         if not 0 < row.ordinal < _ORDINALS:
             raise ValueError(f"ordinal out of range: {row.ordinal}")
         key = ((self._thread_key(row.thread) or 0) << ORDINAL_BITS) + row.ordinal
-        self._run(SQL["insert_item"], (key, row.id, row.turn, row.at_ms, row.origin, row.sum, row.body))
+        own = self._value("own_turn_key", (row.turn, key >> ORDINAL_BITS)) if row.turn else None
+        turn = row.turn if own is None else own
+        self._run(SQL["insert_item"], (key, row.id, turn, row.at_ms, row.origin, row.sum, row.body))
         if text:
             self._run(SQL["index_item"], (key, text))
 
     def insert_turn(self, row: TurnRow) -> None:
         turn = row.turn
-        state = (turn.state.value, row.started_seq, turn.finished_ms, encode(row))
-        self._run(SQL["insert_turn"], (turn.id, turn.thread, *state))
+        state = (turn.state.value, row.started_seq, turn.finished_ms, _turn_body(row))
+        self._run(SQL["insert_turn"], (turn.id, self._thread_key(turn.thread), *state))
 
     def save_turn(self, row: TurnRow) -> None:
         turn = row.turn
-        self._run(SQL["save_turn"], (turn.state.value, row.started_seq, turn.finished_ms, encode(row), turn.id))
+        state = (turn.state.value, row.started_seq, turn.finished_ms, _turn_body(row))
+        self._run(SQL["save_turn"], (*state, turn.id))
 
     def put_interaction(self, interaction: Interaction) -> None:
         one = interaction
@@ -365,9 +379,14 @@ class SqliteRows:
         return len(items)
 
     def erase_rest(self, thread: str) -> None:
-        for name in ("drop_turns", "drop_interactions", "drop_commands", "drop_grants", "drop_thread_keys"):
+        self._run(SQL["drop_turns"], (self._thread_key(thread),))
+        for name in ("drop_interactions", "drop_commands", "drop_grants", "drop_thread_keys"):
             self._run(SQL[name], (thread,))
         self._run(SQL["mark_erased"], (thread,))
+
+
+def _turn_body(row: TurnRow) -> bytes:
+    return encode(replace(row, turn=replace(row.turn, id="", thread="")))
 
 
 def _bytes(body: Any) -> bytes:
