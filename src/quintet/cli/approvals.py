@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from quintet.app import App, open_app
+from quintet.app import App
 from quintet.cli.event_json import encode_line, iso
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe, safe_line
@@ -38,7 +38,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 
 async def run(invocation: Invocation) -> int:
-    async with open_app(invocation.home, "cli") as app:
+    async with invocation.open() as app:
         return await _HANDLERS[invocation.flags.action](invocation, app)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from quintet.app import open_app
 from quintet.cli.event_json import event_line, iso
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
@@ -21,7 +20,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
-    async with open_app(invocation.home, "cli") as app:
+    async with invocation.open() as app:
         root = (await app.threads.get(await app.threads.find(flags.thread))).thread.root if flags.thread else ""
         cursor = parse(flags.after) if flags.after else None
         if flags.follow:

@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from quintet.app import App, open_app
+from quintet.app import App
 from quintet.cli import exits
 from quintet.cli.invoke import Invocation
 from quintet.cli.turn_view import JsonView, TextView, TurnView
@@ -47,7 +47,7 @@ async def run(invocation: Invocation) -> int:
     prompt = _prompt(flags.prompt)
     cwd = _directory(flags.cwd)
     on_ask, wait_s = _on_ask(flags.on_ask)
-    async with open_app(invocation.home, "cli") as app:
+    async with invocation.open() as app:
         starter = app.starter(
             ME,
             mode=Mode(flags.mode) if flags.mode else Mode.ASK,

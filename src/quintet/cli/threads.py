@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from quintet.app import App, open_app
+from quintet.app import App
 from quintet.cli.event_json import encode_line, iso
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
@@ -59,7 +59,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 
 async def run(invocation: Invocation) -> int:
-    async with open_app(invocation.home, "cli") as app:
+    async with invocation.open() as app:
         handler = _HANDLERS[invocation.flags.action]
         return await handler(invocation, app)
 
