@@ -57,6 +57,7 @@ class Calls:
                 intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
                 await self._feed.say(self._running.lease, intent)
                 self.started.add(call.call_id)
+                await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
                 outcome = await self._use(tool, call, prepared)
         except STORAGE_ERRORS:
             raise  # not the tool's failure: the turn itself cannot go on
