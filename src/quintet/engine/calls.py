@@ -53,7 +53,7 @@ class Calls:
             if tool is None:
                 outcome = await self._external(call)
             else:
-                verdict = await self._permission(call, spec, prepared)
+                verdict = await self._allowed_by(call, spec, prepared)
                 intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
                 await self._feed.say(self._running.lease, intent)
                 self.started.add(call.call_id)
@@ -88,7 +88,7 @@ class Calls:
             return Prepared(call.name, arguments, cwd=cwd), spec, None
         return await tool.prepare(arguments, cwd), spec, tool
 
-    async def _permission(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> str:
+    async def _allowed_by(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> str:
         """What allows the call, in words for the record; raises _Refused when nothing does."""
         while True:
             verdict = await self._judge(spec, prepared)

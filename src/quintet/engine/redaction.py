@@ -30,7 +30,7 @@ class Redactor:
         self._json = re.compile(joined) if escaped else None
         self._prefixes = {f[:n] for f in self.forms for n in range(HELD_FROM, len(f))}
         self._first = {f[0] for f in self.forms}
-        self._longest = max(map(len, self.forms), default=0)
+        self.longest = max(map(len, self.forms), default=0)
 
     @property
     def idle(self) -> bool:
@@ -62,7 +62,7 @@ class Redactor:
 
     def _open_tail(self, text: str, start: int) -> int:
         """Where it begins; what lies before `start` may be its first characters but is out already."""
-        for place in range(max(0, len(text) - self._longest + 1), len(text) - HELD_FROM + 1):
+        for place in range(max(0, len(text) - self.longest + 1), len(text) - HELD_FROM + 1):
             if text[place] in self._first and text[place:] in self._prefixes:
                 return max(place, start)
         return len(text)
@@ -88,17 +88,18 @@ class RedactedStream:
         """What may be said now."""
         text = self._said + self._held + piece
         certain, self._held = self._redactor.masked(text, len(self._said))
-        self._remember(certain)
+        # While something is held its beginning may already be out, so all of that is needed to recognise the rest.
+        self._remember(certain, self._redactor.longest if self._held else HELD_FROM - 1)
         return certain
 
     def release(self) -> str:
-        """What was held, because the wait is over or the text has ended."""
+        """What was held, because the wait is over or the text has ended. If more comes, it is still recognised."""
         text, self._held = self._held, ""
-        self._remember(text)
+        self._remember(text, self._redactor.longest)
         return text
 
-    def _remember(self, text: str) -> None:
-        self._said = (self._said + text)[-(HELD_FROM - 1) :]
+    def _remember(self, text: str, length: int) -> None:
+        self._said = (self._said + text)[-length:]
 
 
 def _forms(value: str) -> set[str]:

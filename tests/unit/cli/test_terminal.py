@@ -44,7 +44,7 @@ def test_an_event_line_carries_version_cursor_kind_and_fields() -> None:
 
 
 def test_a_gap_is_a_line_of_its_own() -> None:
-    assert json.loads(event_line(Gap(3, 9))) == {"v": 1, "kind": "gap", "from": 3, "to": 9, "signals": False}
+    assert json.loads(event_line(Gap(3, 9))) == {"v": 1, "kind": "gap", "from": 48, "to": 159, "signals": False}
 
 
 def test_a_pipe_gets_no_colour() -> None:
