@@ -104,7 +104,7 @@ class Subscription:
         self._behind = len(events) == PAGE or self._lost
 
     async def _live(self) -> AsyncIterator[Event | Gap]:
-        # Behind since the last event was taken: what the queue holds now comes after what was lost, so the store is next.
+        # Once behind, what the queue holds comes after what was lost: the store is next.
         while self._queue and not self._behind:
             event = self._queue.popleft()
             if event.seq > self.cursor:
