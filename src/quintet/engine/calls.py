@@ -20,7 +20,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Judgement, Policy
 from quintet.engine.policy import Verdict as PolicyVerdict
-from quintet.engine.redaction import RedactedStream
+from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
 
 UNTRUSTED_RESULT_LIMIT = 200_000  # characters a client's own tool may return
@@ -220,15 +220,21 @@ class _CallContext:
         self._name = call.name
         self._index = 0
         self._streams: dict[str, RedactedStream | None] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
     def emit_output(self, stream: str, text: str) -> None:
         if stream not in self._streams:
             self._streams[stream] = self._calls.redacted_stream()
         redacted = self._streams[stream]
         self._say(stream, text if redacted is None else redacted.add(text))
+        if redacted is not None and redacted.holding and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(HOLD_S, self.release)
 
     def release(self) -> None:
-        """The output has ended: what was held back as a possible secret's beginning is none."""
+        """Long enough, or the output has ended: what was held back as a possible secret's beginning goes out."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for stream, redacted in self._streams.items():
             if redacted is not None:
                 self._say(stream, redacted.release())

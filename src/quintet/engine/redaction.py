@@ -6,6 +6,7 @@ Pure: works on given values, knows neither where they come from nor where the te
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterable
 from typing import TypeVar
@@ -14,13 +15,14 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 MASK = "[redacted]"
+HOLD_S = 0.05  # how long a possible secret's first characters may be held back
 HELD_FROM = 3  # characters of a possible beginning that make it worth holding back
 SHORTEST = 8  # anything shorter would mangle ordinary words
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 class Redactor:
-    """Replaces every known value, in plain, base64 and URL form."""
+    """Replaces every known value, in plain, base64 and URL form, and as it stands inside JSON text."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self.forms = sorted({f for v in values if len(v) >= SHORTEST for f in _forms(v)}, key=len, reverse=True)
@@ -88,23 +90,22 @@ class RedactedStream:
         """What may be said now."""
         text = self._said + self._held + piece
         certain, self._held = self._redactor.masked(text, len(self._said))
-        # While something is held its beginning may already be out, so all of that is needed to recognise the rest.
-        self._remember(certain, self._redactor.longest if self._held else HELD_FROM - 1)
+        if certain:
+            self._said = (self._said + certain)[-(HELD_FROM - 1) :]
         return certain
 
     def release(self) -> str:
-        """What was held, because the wait is over or the text has ended. If more comes, it is still recognised."""
+        """What was held, because the wait is over or the text has ended. Should the rest come after all, what is out is
+        still known to be a value's beginning, and the rest is masked."""
         text, self._held = self._held, ""
-        self._remember(text, self._redactor.longest)
+        self._said = (self._said + text)[-self._redactor.longest :]
         return text
-
-    def _remember(self, text: str, length: int) -> None:
-        self._said = (self._said + text)[-length:]
 
 
 def _forms(value: str) -> set[str]:
     raw = value.encode()
     forms = {value, quote(value, safe=""), quote_plus(value)}
+    forms |= {_json_inside(value).decode(), json.dumps(value)[1:-1]}  # as a call's input has it, with and without \u
     for shift in range(3):
         # Base64 of the value inside a longer text depends on its place modulo three; the inner characters do not
         # depend on the neighbours, so those are what is looked for.

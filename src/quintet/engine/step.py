@@ -35,9 +35,8 @@ from quintet.domain.model import (
 )
 from quintet.domain.turn import Lease
 from quintet.engine.feed import Feed
-from quintet.engine.redaction import RedactedStream
+from quintet.engine.redaction import HOLD_S, RedactedStream
 
-HOLD_S = 0.05  # how long a possible secret's first characters may be held back
 DELTAS_BETWEEN_BREATHS = 32  # how often a burst makes room for the writer and for other tasks
 
 
