@@ -115,7 +115,12 @@ class Feed:
     def handle(self, handler: Callable[[Event], None]) -> Callable[[], None]:
         """Call with every published event, at once, on the loop. For the engine's own parts."""
         self._handlers.append(handler)
-        return lambda: self._handlers.remove(handler)
+
+        def stop() -> None:
+            if handler in self._handlers:
+                self._handlers.remove(handler)
+
+        return stop
 
     @contextmanager
     def watching(self, match: Match) -> Iterator[asyncio.Future[Event]]:

@@ -157,14 +157,16 @@ class Turns:
     async def shutdown(self) -> None:
         """End everything that runs or waits here, as interrupted, within a bound."""
         self._closing = True
-        for turn, task in list(self._queued.items()):
-            task.cancel()
-            await drop_queued(self._feed, turn)
+        for turn in list(self._queued):
+            await drop_queued(self._feed, turn)  # one that is being claimed right now stops itself as it begins
         for running in list(self._running.values()):
-            await self._tell_stopping(running)
-            running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
+            if running.stopped_as is None:
+                await self._tell_stopping(running)
+                running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
+            _, stuck = await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
+            for task in stuck:
+                task.cancel()
         await self._inbox.close()
 
     async def _tell_stopping(self, running: RunningTurn) -> None:
