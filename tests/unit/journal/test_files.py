@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import stat
 import struct
 import time
@@ -423,7 +424,8 @@ async def test_a_home_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
 
 
 # --- size and speed -------------------------------------------------------------------------------------------------
-WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dogs", "while", "seven", "wizards", "brew", "ale"]
+_DICE = random.Random(7)
+WORDS = ["".join(_DICE.choices("etaoinshrdlu", k=_DICE.randint(2, 9))) for _ in range(3000)]
 
 
 async def test_the_file_stays_near_what_was_said(tmp_path: Path) -> None:
@@ -432,9 +434,9 @@ async def test_the_file_stays_near_what_was_said(tmp_path: Path) -> None:
     payload = 0
     threads = [await journal.create_thread(a_thread()) for _ in range(20)]
     for n in range(300):
-        _, lease = await started(journal, threads[n % 20], text=f"{n}: " + " ".join(WORDS))
+        _, lease = await started(journal, threads[n % 20], text=f"{n}: " + " ".join(_DICE.sample(WORDS, 20)))
         item = new_id("itm")
-        words = [WORDS[(n * 7 + k * k) % len(WORDS)] + " " for k in range(500)]
+        words = [word + " " for word in _DICE.sample(WORDS, 500)]
         journal.push([text_delta(item, k, w) for k, w in enumerate(words)], lease)
         await journal.append([said("".join(words))], lease=lease)
         await journal.finish(lease, DONE)

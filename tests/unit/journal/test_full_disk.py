@@ -18,13 +18,26 @@ from quintet.domain.principal import ENGINE
 from quintet.domain.turn import TurnState
 from quintet.journal import StoredJournal, open_journal
 from quintet.journal.home import RESERVE_BYTES
-from tests.unit.journal.nouns import a_request, a_thread, a_turn, asked, everything, kinds, no, said, started, text_delta
+from tests.unit.journal.nouns import (
+    a_request,
+    a_thread,
+    a_turn,
+    asked,
+    everything,
+    kinds,
+    no,
+    said,
+    started,
+    text_delta,
+)
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A 16 MiB file system."""
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "quintet-test", str(tmp_path)], capture_output=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "quintet-test", str(tmp_path)], capture_output=True
+    )
     if done.returncode:
         pytest.skip("no right to mount a small file system here")
     yield tmp_path
