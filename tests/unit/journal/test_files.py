@@ -13,11 +13,13 @@ from pathlib import Path
 import apsw
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.errors import QuintetError, StorageDamaged, StorageReadOnly, VersionMismatch
 from quintet.domain.event import Draft
 from quintet.domain.ids import new_id
+from quintet.domain.interaction import Approval
 from quintet.domain.item import AssistantMessage, Damaged, Item
 from quintet.domain.thread import ThreadQuery
 from quintet.journal import StoredJournal, open_journal
@@ -287,6 +289,20 @@ async def test_what_is_no_database_is_refused_with_the_next_step(tmp_path: Path)
         foreign.execute("CREATE TABLE t (x)")
     with pytest.raises(StorageDamaged):
         await opened(tmp_path)
+
+
+async def test_what_was_erased_is_gone_from_the_file(tmp_path: Path) -> None:
+    journal = await opened(tmp_path)
+    thread, lease = await started(journal, text="please keep zanzibarword to yourself")
+    journal.push([text_delta("itm_1", 0, "zanzibarword")], lease)
+    request = replace(a_request(), request=Approval("shell", "echo zanzibarword"))
+    await journal.append([asked(request), said("zanzibarword"), said("zanzibarword " * 500)], lease=lease)
+    await journal.finish(lease, DONE)
+    await journal.store.tidy()
+    assert b"zanzibarword" in (tmp_path / "quintet.db").read_bytes()
+    await journal.delete_thread(thread.id)
+    await journal.close()
+    assert b"zanzibarword" not in (tmp_path / "quintet.db").read_bytes()
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
