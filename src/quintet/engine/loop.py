@@ -52,7 +52,10 @@ class Loop:
         running = self._running
         model, provider = running.starter.models.resolve(running.starter.model or running.thread.settings.model)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
+        self._call_ids |= self._context.call_ids()
         while self._steps < running.starter.max_steps:
+            if running.stopped_as is not None:
+                raise asyncio.CancelledError  # whatever ran has swallowed the cancel
             self._steps += 1
             self._step = Step(self._feed, running.lease, self._steps, model, self._call_ids)
             chunks = provider.stream(self._request(model))
@@ -64,6 +67,7 @@ class Loop:
                 self._context.add(item)
             await self._answer_calls(self._step.calls)
             if not await self._give_steers() and not self._step.calls:
+                running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
 
@@ -92,6 +96,7 @@ class Loop:
             body = UserMessage(steer.parts, steered=True)
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body)
             events = await self._feed.say(lease, ItemAdded(item), TurnSteered(steer.id, item.id))
+            self._running.steers.popleft()
             added = events[0].payload
             assert isinstance(added, ItemAdded)
             self._context.add(added.item)
@@ -99,7 +104,7 @@ class Loop:
 
     async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
         """The one terminal event, with everything that was still open settled in the same commit."""
-        self._running.closing = True
+        await self._running.close()
         finished = TurnFinished(state, self._steps, error)
         await self._feed.finish(self._running.lease, finished, self._leftovers(error))
         return finished

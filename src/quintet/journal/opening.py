@@ -121,7 +121,7 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs
             connection.execute("PRAGMA journal_size_limit = 8388608").fetchall()
             migrated, backup = bring_up(connection, place, schema, living, boot)
             _check_tables(connection)
-            _note_boot(connection, boot)
+            _note_boot(connection, boot, lost=walked.dropped > 0)
             place.take_reserve()
             opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
         except BaseException:
@@ -209,10 +209,10 @@ def _check_tables(connection: apsw.Connection) -> None:
 _TABLES = {"counter", "kinds", "threads", "events", "items", "turns", "interactions", "commands", "grants", "handles"}
 
 
-def _note_boot(connection: apsw.Connection, boot: str) -> None:
-    """After a reboot numbers of unsynced deltas may have been used and lost: go on from the synced ceiling."""
+def _note_boot(connection: apsw.Connection, boot: str, *, lost: bool) -> None:
+    """After a reboot, or behind a bad frame, numbers may have been used and lost: go on from the synced ceiling."""
     known = connection.execute(SQL["counter"]).fetchall()[0][2]
-    if known != boot:
+    if known != boot or lost:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(SQL["new_boot"], (CEILING_STEP, boot))

@@ -41,10 +41,12 @@ class SqliteRows:
         self._thread_ids: dict[int | None, str] = {}
         self._turn_keys: dict[str, int] = {}
         self._turn_ids: dict[int | None, str] = {}
+        self._waiting: list[EventRow] = []  # events of this transaction that are not in the file yet
         self.forget()
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
+        self._waiting.clear()
         for known in (self._kind_codes, self._kind_names, self._thread_keys, self._turn_keys):
             known.clear()
         self._thread_ids = {None: ""}
@@ -130,6 +132,7 @@ class SqliteRows:
         return out
 
     def _event_rows(self, name: str, bindings: Sequence[Any]) -> list[EventRow]:
+        self.write_out()
         out = []
         for seq, kind, at_ms, root, thread, turn, total, body in self._run(SQL[name], bindings):
             if kind not in self._kind_names:
@@ -272,7 +275,14 @@ class SqliteRows:
         self._run(SQL["set_marks"], (pruned_through, signals_through))
 
     def insert_events(self, rows: Sequence[EventRow]) -> None:
+        """Kept until they are read or the transaction ends, so that many jobs share one statement."""
+        self._waiting += rows
+
+    def write_out(self) -> None:
         """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""
+        if not self._waiting:
+            return
+        rows, self._waiting = self._waiting, []
         at = 0
         while len(rows) - at >= _MANY:
             flat: list[Any] = []
@@ -293,12 +303,14 @@ class SqliteRows:
         self._run(SQL["insert_unknown"], (seq, thread))
 
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
+        self.write_out()
         sizes = [row[0] for row in self._run(SQL["drop_deltas"], (after, through))]
         return len(sizes), sum(sizes)
 
     def drop_signals(self, before_ms: int, keep: int) -> tuple[int, int]:
         if self._value("signal_kinds") is None:
             return 0, 0
+        self.write_out()
         gone = [row[0] for row in self._run(SQL["drop_old_signals"], (before_ms, keep))]
         return len(gone), max(gone, default=0)
 
@@ -362,6 +374,7 @@ class SqliteRows:
         self._run(SQL["drop_keys"], (before_ms,))
 
     def erase_some(self, thread: str, limit: int) -> int:
+        self.write_out()
         here = self.thread(thread)
         root = self._thread_key(here.root if here else thread)
         deleted = self._kind_code("thread.deleted")
