@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import stat
 import struct
 import time
@@ -12,11 +13,13 @@ from pathlib import Path
 import apsw
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.errors import QuintetError, StorageDamaged, StorageReadOnly, VersionMismatch
 from quintet.domain.event import Draft
 from quintet.domain.ids import new_id
+from quintet.domain.interaction import Approval
 from quintet.domain.item import AssistantMessage, Damaged, Item
 from quintet.domain.thread import ThreadQuery
 from quintet.journal import StoredJournal, open_journal
@@ -288,6 +291,20 @@ async def test_what_is_no_database_is_refused_with_the_next_step(tmp_path: Path)
         await opened(tmp_path)
 
 
+async def test_what_was_erased_is_gone_from_the_file(tmp_path: Path) -> None:
+    journal = await opened(tmp_path)
+    thread, lease = await started(journal, text="please keep zanzibarword to yourself")
+    journal.push([text_delta("itm_1", 0, "zanzibarword")], lease)
+    request = replace(a_request(), request=Approval("shell", "echo zanzibarword"))
+    await journal.append([asked(request), said("zanzibarword"), said("zanzibarword " * 500)], lease=lease)
+    await journal.finish(lease, DONE)
+    await journal.store.tidy()
+    assert b"zanzibarword" in (tmp_path / "quintet.db").read_bytes()
+    await journal.delete_thread(thread.id)
+    await journal.close()
+    assert b"zanzibarword" not in (tmp_path / "quintet.db").read_bytes()
+
+
 # --- versions -------------------------------------------------------------------------------------------------------
 NEXT = Schema(2, (Step(2, "ALTER TABLE projects ADD COLUMN color TEXT; CREATE TABLE extra (x)"),))
 
@@ -423,7 +440,8 @@ async def test_a_home_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
 
 
 # --- size and speed -------------------------------------------------------------------------------------------------
-WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dogs", "while", "seven", "wizards", "brew", "ale"]
+_DICE = random.Random(7)
+WORDS = ["".join(_DICE.choices("etaoinshrdlu", k=_DICE.randint(2, 9))) for _ in range(3000)]
 
 
 async def test_the_file_stays_near_what_was_said(tmp_path: Path) -> None:
@@ -432,9 +450,9 @@ async def test_the_file_stays_near_what_was_said(tmp_path: Path) -> None:
     payload = 0
     threads = [await journal.create_thread(a_thread()) for _ in range(20)]
     for n in range(300):
-        _, lease = await started(journal, threads[n % 20], text=f"{n}: " + " ".join(WORDS))
+        _, lease = await started(journal, threads[n % 20], text=f"{n}: " + " ".join(_DICE.sample(WORDS, 20)))
         item = new_id("itm")
-        words = [WORDS[(n * 7 + k * k) % len(WORDS)] + " " for k in range(500)]
+        words = [word + " " for word in _DICE.sample(WORDS, 500)]
         journal.push([text_delta(item, k, w) for k, w in enumerate(words)], lease)
         await journal.append([said("".join(words))], lease=lease)
         await journal.finish(lease, DONE)

@@ -15,7 +15,7 @@ from quintet.domain.errors import StorageFull, StorageReadOnly
 from quintet.domain.event import Draft
 from quintet.domain.interaction import Decision, Verdict
 from quintet.domain.principal import ENGINE
-from quintet.domain.turn import TurnState
+from quintet.domain.turn import Lease, TurnState
 from quintet.journal import StoredJournal, open_journal
 from quintet.journal.home import RESERVE_BYTES
 from tests.unit.journal.nouns import (
@@ -56,7 +56,7 @@ async def opened(place: Path, **how: bool) -> StoredJournal:
     return await open_journal(place / "home", protocol="test", **how)
 
 
-async def until_full(journal: StoredJournal, lease: ev.Lease) -> int:  # type: ignore[name-defined]
+async def until_full(journal: StoredJournal, lease: Lease) -> int:
     count = 0
     while True:
         try:
