@@ -17,6 +17,8 @@ $(STAMP): $(LOCK) pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@# Byte code is made here, since some environments forbid Python to write it and would compile at every start.
+	$(BIN)/python -m compileall -q src/quintet
 	@touch $(STAMP)
 
 setup: $(STAMP) ## prepare .venv with .venv/bin/quintet
@@ -38,6 +40,7 @@ fmt: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff check --quiet --fix src tests bench
 
 bench: $(STAMP) ## the figures of docs/performance.md, measured now
+	$(BIN)/python -m compileall -q src/quintet bench
 	$(BIN)/python -m bench
 
 faults-pr: $(STAMP) ## fault suites at the figures of a change (twenty minutes at most)
@@ -48,6 +51,7 @@ faults: $(STAMP) ## fault suites at the figures of a release (hours)
 
 docs: $(STAMP) ## write the generated parts of docs/ anew
 	$(BIN)/python -m quintet.cli.docs docs
+	$(BIN)/python -m tests.requirement_index > docs/requirements.md
 
 lock: $(STAMP) ## resolve and pin the dependencies anew, with hashes
 	$(BIN)/python -m pip install --quiet uv

@@ -6,13 +6,15 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 
 from quintet.config import Config, home_directory, load_config, make_home
-from quintet.domain.ports import Journal
+from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.feed import Feed
+from quintet.engine.housekeeping import ON_THE_WAY_OUT_S, Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Policy, parse_rules
 from quintet.engine.projects import Handles, Projects
@@ -20,9 +22,8 @@ from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.journal.opening import open_journal
-from quintet.providers.table import ModelTable
-from quintet.tools.builtin import builtin_tools
-from quintet.workspace.commands import PlainCommandParser
+from quintet.journal.store import OpenReport
+from quintet.journal.stored import StoredJournal
 from quintet.workspace.log import Log
 from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
@@ -50,13 +51,23 @@ class SystemClock:
         return time.monotonic()
 
 
+class LateCommandParser:
+    """The workspace's parser, imported with the first command."""
+
+    def parse(self, command: str) -> ParsedCommand:
+        from quintet.workspace.commands import PlainCommandParser
+
+        return PlainCommandParser().parse(command)
+
+
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: Journal) -> None:
+    def __init__(self, home: Path, config: Config, journal: StoredJournal) -> None:
         self.home = home
+        self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
-        self.journal = journal
+        self.journal: Journal = journal
         self.clock = SystemClock()
         secrets = KnownSecrets(
             os.environ,
@@ -66,21 +77,37 @@ class App:
         )
         self.feed = Feed(journal, secrets, self.clock)
         self.log = Log(home / "quintet.log", self.feed.mask)
-        self.policy = Policy(parse_rules(config.policy.rules), PlainCommandParser())
+        for warning in self.warnings:
+            self.log.line(warning)
+        self.policy = Policy(parse_rules(config.policy.rules), LateCommandParser())
         self.interactions = Interactions(self.feed)
         self.turns = Turns(self.feed, self.interactions, self.policy)
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
+        self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.projects, self.handles)
-        self.models = ModelTable(
+
+    # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
+
+    @cached_property
+    def models(self) -> Models:
+        from quintet.providers.table import ModelTable
+
+        config = self.config
+        return ModelTable(
             config.providers,
             config.models,
             default_model=config.default_model,
             environment=os.environ,
-            directory=str(home),
+            directory=str(self.home),
         )
-        self.tools = builtin_tools(home=str(home), environment=os.environ)
+
+    @cached_property
+    def tools(self) -> tuple[Tool, ...]:
+        from quintet.tools.builtin import builtin_tools
+
+        return builtin_tools(home=str(self.home), environment=os.environ)
 
     def starter(
         self,
@@ -108,7 +135,23 @@ class App:
     async def close(self) -> None:
         await self.turns.shutdown()
         await self.feed.close()
+        await self.housekeeping.tidy(ON_THE_WAY_OUT_S)
         await self.journal.close()
+
+
+def _found(report: OpenReport) -> list[str]:
+    """What a person should know of how the journal was found."""
+    words = []
+    if report.read_only:
+        words.append("The home cannot be written: everything can be read, nothing can be started.")
+    if report.damaged:
+        words.append(
+            f"The journal's log was damaged: {report.wal_dropped} of its pages were lost. "
+            f"What was left of it is kept in {report.saved_as}."
+        )
+    if report.backup:
+        words.append(f"The journal was brought up to date; a backup of the old one is {report.backup}.")
+    return words
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from quintet.domain.errors import Invalid, NotConfigured, StorageReadOnly
+from quintet.domain.errors import Invalid, StorageReadOnly
 from quintet.domain.turn import Mode
 from quintet.providers.settings import ModelSettings, ProviderSettings
 
@@ -129,7 +129,7 @@ def make_home(path: str) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         if not os.path.isdir(path):
-            raise NotConfigured(f"{path} is not a directory.", next_step="Name another one with `--home`.") from None
+            raise Invalid(f"{path} is not a directory.", next_step="Name another one with `--home`.") from None
     except OSError as error:
         raise StorageReadOnly(f"The home directory {path} cannot be made: {error.strerror}.") from error
 
@@ -185,9 +185,7 @@ class _Reader:
                 entries = self._value(value, list[Any], key)
                 made[key] = tuple(self._struct(entry, Hook, f"hooks[{n}]") for n, entry in enumerate(entries))
             else:
-                made[key] = self._value(
-                    value, dict[str, Any] if isinstance(getattr(Config(), key), dict) else None, key
-                )
+                made[key] = self._value(value, _PLAIN.get(key, dict[str, Any]), key)
         self._warn_of_keys(made.get("providers", {}))
         return Config(**made, warnings=tuple(self._warnings))
 
@@ -262,5 +260,5 @@ def _quoted(name: str) -> str:
     return name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
 
 
-def _unreadable(path: str, why: str, fix: str) -> NotConfigured:
-    return NotConfigured(f"{path} cannot be read: {' '.join(why.split())}.", next_step=fix)
+def _unreadable(path: str, why: str, fix: str) -> Invalid:
+    return Invalid(f"{path} cannot be read: {' '.join(why.split())}.", next_step=fix)

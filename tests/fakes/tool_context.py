@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quintet.domain.interaction import QuestionItem
 from quintet.domain.tool import Todo
@@ -20,12 +20,12 @@ class FakeToolContext:
         self.asked: list[QuestionItem] = []
         self.todos: list[Todo] = []
         self._answers = answers
-        self._heard: list[tuple[str, asyncio.Event]] = []
+        self._heard: list[tuple[Callable[[str], bool], asyncio.Event]] = []
 
     def emit_output(self, stream: str, text: str) -> None:
         self.output.append((stream, text))
-        for word, event in self._heard:
-            if word in self.said():
+        for fits, event in self._heard:
+            if fits(self.said()):
                 event.set()
 
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
@@ -38,10 +38,11 @@ class FakeToolContext:
     def said(self, stream: str | None = None) -> str:
         return "".join(text for name, text in self.output if stream in (None, name))
 
-    async def until_said(self, word: str, limit_s: float = 10.0) -> None:
-        """Wait until the output holds the word."""
+    async def until_said(self, word: str | Callable[[str], bool], limit_s: float = 10.0) -> None:
+        """Wait until the output holds the word, or is as the function wants it."""
         event = asyncio.Event()
-        self._heard.append((word, event))
-        if word in self.said():
+        fits = word if callable(word) else lambda text: word in text
+        self._heard.append((fits, event))
+        if fits(self.said()):
             event.set()
         await asyncio.wait_for(event.wait(), limit_s)

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_requirement_has_a_test_or_says_why_not() -> None:
-    missing = [r.identity for r in requirements().values() if not r.deferred and r.identity not in carried()]
+    shown = carried()
+    missing = [r.identity for r in requirements().values() if not r.deferred and r.identity not in shown]
     assert not missing
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from quintet.app import open_app
-from quintet.cli.event_json import event_line, iso
+from quintet.cli.event_json import event_line, gap_cursors, iso
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
 from quintet.domain.cursor import first_seq_to_read, parse, public_number
@@ -21,7 +20,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
-    async with open_app(invocation.home, "cli") as app:
+    async with invocation.open() as app:
         root = (await app.threads.get(await app.threads.find(flags.thread))).thread.root if flags.thread else ""
         cursor = parse(flags.after) if flags.after else None
         if flags.follow:
@@ -39,7 +38,8 @@ def _show(invocation: Invocation, entry: Event | Gap) -> None:
     if invocation.json:
         invocation.screen.raw(event_line(entry))
     elif isinstance(entry, Gap):
-        invocation.screen.line(f"--- deltas {entry.from_seq} to {entry.to_seq} are no longer kept ---")
+        first, last = gap_cursors(entry)
+        invocation.screen.line(f"--- deltas from {first} to {last} are no longer kept ---")
     else:
         words = safe_line(_words(entry))
         invocation.screen.line(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from quintet.app import open_app
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
 
@@ -14,7 +13,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 
 async def run(invocation: Invocation) -> int:
-    async with open_app(invocation.home, "cli") as app:
+    async with invocation.open() as app:
         grace_s = app.config.retention.delta_grace_s if invocation.flags.grace is None else invocation.flags.grace
         report = await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=grace_s)
     if invocation.json:

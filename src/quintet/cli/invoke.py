@@ -7,12 +7,16 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from quintet.cli import exits
 from quintet.cli.terminal import Screen, safe
 from quintet.domain.errors import QuintetError
+
+if TYPE_CHECKING:
+    from quintet.app import App
 
 Command = Callable[["Invocation"], Coroutine[Any, Any, int]]
 
@@ -26,6 +30,16 @@ class Invocation:
         self.screen = Screen(color=not flags.no_color)
         self.home = flags.home
 
+    @asynccontextmanager
+    async def open(self, protocol: str = "cli") -> AsyncIterator[App]:
+        """The home, opened; what is not as it should be is told first."""
+        from quintet.app import open_app
+
+        async with open_app(self.home, protocol) as app:
+            for warning in app.warnings:
+                self.screen.note(f"quintet: {warning}")
+            yield app
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -38,6 +52,14 @@ def common_flags() -> _Parser:
     common.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer in JSON")
     common.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help="no colours")
     return common
+
+
+def positive(text: str) -> int:
+    """A flag's number that must be at least one."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
 
 
 def invoke(name: str, words: list[str]) -> int:

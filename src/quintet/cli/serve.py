@@ -11,7 +11,7 @@ import signal
 import socket
 from pathlib import Path
 
-from quintet.app import App, open_app
+from quintet.app import App
 from quintet.cli.invoke import Invocation
 from quintet.domain.errors import Busy, Invalid
 from quintet.workspace.server_lock import ServerLock
@@ -29,7 +29,7 @@ async def run(invocation: Invocation) -> int:
     flags = invocation.flags
     if flags.host not in LOOPBACK:
         raise Invalid(f"This version listens on loopback only, not on {flags.host}.", next_step="Leave out --host.")
-    async with open_app(invocation.home, "serve") as app:
+    async with invocation.open("serve") as app:
         with ServerLock(app.home) as lock:
             await app.journal.recover()
             await _serve(invocation, app, lock, _listen(flags.host, flags.knp_port))
@@ -67,5 +67,9 @@ async def _serve(invocation: Invocation, app: App, lock: ServerLock, listener: s
         invocation.screen.line(f"Token and addresses: {lock.discovery}")
         invocation.screen.line('Next: quintet run "help"   (Ctrl-C stops the server)')
 
-    await HttpListener(listener).run(ready, stop)
-    listener.close()
+    tidying = asyncio.create_task(app.housekeeping.run())
+    try:
+        await HttpListener(listener).run(ready, stop)
+    finally:
+        tidying.cancel()
+        listener.close()

@@ -53,10 +53,11 @@ class Calls:
             if tool is None:
                 outcome = await self._external(call)
             else:
-                verdict = await self._permission(call, spec, prepared)
+                verdict = await self._allowed_by(call, spec, prepared)
                 intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
                 await self._feed.say(self._running.lease, intent)
                 self.started.add(call.call_id)
+                await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
                 outcome = await self._use(tool, call, prepared)
         except STORAGE_ERRORS:
             raise  # not the tool's failure: the turn itself cannot go on
@@ -87,7 +88,7 @@ class Calls:
             return Prepared(call.name, arguments, cwd=cwd), spec, None
         return await tool.prepare(arguments, cwd), spec, tool
 
-    async def _permission(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> str:
+    async def _allowed_by(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> str:
         """What allows the call, in words for the record; raises _Refused when nothing does."""
         while True:
             verdict = await self._judge(spec, prepared)
@@ -108,8 +109,7 @@ class Calls:
                         next_step="Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml.",
                     )
                 )
-            why = f": {decision.reason}" if decision.reason else ""
-            raise _Refused(f"The person denied this call{why}.", ResultStatus.DENIED)
+            raise _Refused(_denial(decision), ResultStatus.DENIED)
 
     async def _judge(self, spec: ToolSpec, prepared: Prepared) -> PolicyVerdict:
         running = self._running
@@ -282,6 +282,14 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise _Refused(f"The input of {call.name} must be a JSON object.")
     return arguments
+
+
+def _denial(decision: Decision) -> str:
+    """Why the call did not run, in words for the model: a person's no is not the same as nobody's."""
+    if decision.by == ENGINE:
+        silent = "in time" if decision.reason == "timeout" else "because nobody can be asked here"
+        return f"This call needs approval and was not approved {silent}. Do not try it again unchanged."
+    return f"The person denied this call{f': {decision.reason}' if decision.reason else ''}."
 
 
 def _failure(error: Exception) -> ToolOutcome:

@@ -10,7 +10,7 @@ import msgspec
 
 from quintet.domain.command import Command, CommandKind
 from quintet.domain.errors import Busy, Invalid, NotFound, QuintetError, TimedOut, TurnOver, as_quintet_error
-from quintet.domain.event import Event, TurnFinished
+from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part
 from quintet.domain.principal import Principal
@@ -160,12 +160,18 @@ class Turns:
         for turn in list(self._queued):
             await drop_queued(self._feed, turn)  # its task sees that; one that was just claimed is stopped like others
         for running in list(self._running.values()):
+            await self._tell_stopping(running)
             running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         if self._tasks:
             _, left = await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
             for task in left:
                 task.cancel()
         await self._inbox.close()
+
+    async def _tell_stopping(self, running: RunningTurn) -> None:
+        """So that a client which starts anew at this moment waits a little instead of being refused."""
+        with contextlib.suppress(QuintetError):
+            await self._feed.say(running.lease, TurnCancelRequested("", "Quintet is shutting down"))
 
     # --- accepting ---------------------------------------------------------------------------------------------
     async def _accept(self, turn: Turn, *, only_idle: bool, key: ClientKey | None) -> Started:

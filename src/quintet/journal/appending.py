@@ -9,14 +9,14 @@ from quintet.domain.errors import Busy, Invalid, LeaseLost, QuintetError
 from quintet.domain.event import KIND_OF, Draft, Event
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Lease
-from quintet.journal.codec import encode, event_sum
+from quintet.journal.codec import UNPAIRED, encode, event_sum
 from quintet.journal.emitting import emit
 from quintet.journal.recovery import end_dead
 from quintet.journal.rows import EventRow
 from quintet.journal.transaction import Transaction
 
 # These come about by a request of their own, which keeps the rows behind them true.
-_NOT_BY_APPEND = (
+_NOT_BY_APPEND = {
     ev.ThreadCreated,
     ev.ThreadDeleted,
     ev.TurnQueued,
@@ -25,7 +25,7 @@ _NOT_BY_APPEND = (
     ev.InteractionResolved,
     ev.CommandPosted,
     ev.CommandSettled,
-)
+}
 
 
 def check_lease(tx: Transaction, lease: Lease) -> Thread:
@@ -42,7 +42,7 @@ def _holds(thread: Thread, lease: Lease) -> bool:
 
 def append(tx: Transaction, drafts: Sequence[Draft], lease: Lease | None) -> list[Event]:
     for draft in drafts:
-        if isinstance(draft.payload, _NOT_BY_APPEND):
+        if type(draft.payload) in _NOT_BY_APPEND:
             raise Invalid(f"{KIND_OF[type(draft.payload)].name} is not written by a plain append.")
     return write(tx, drafts, lease)
 
@@ -52,12 +52,11 @@ def write(tx: Transaction, drafts: Sequence[Draft], lease: Lease | None) -> list
         check_lease(tx, lease)
     events = []
     for draft in drafts:
-        leased = KIND_OF[type(draft.payload)].leased
-        if leased and (lease is None or draft.thread not in ("", lease.thread)):
-            raise LeaseLost(f"{KIND_OF[type(draft.payload)].name} needs the lease of its thread.", thread=draft.thread)
-        thread, turn = draft.thread, draft.turn
+        kind, thread, turn = KIND_OF[type(draft.payload)], draft.thread, draft.turn
         if lease is not None and thread in ("", lease.thread):
             thread, turn = lease.thread, turn or lease.turn
+        elif kind.leased:
+            raise LeaseLost(f"{kind.name} needs the lease of its thread.", thread=thread)
         if thread:
             tx.thread(thread)  # a deleted one takes nothing any more
         if isinstance(draft.payload, ev.ViewChanged) and (lease is None or thread != lease.thread):
@@ -96,8 +95,8 @@ def write_pushes(tx: Transaction, pushes: Sequence[Push]) -> list[tuple[Lease, Q
             payload = draft.payload
             try:
                 body = encode(payload)
-            except (UnicodeError, TypeError) as error:
-                failed.append((lease, Invalid(f"A delta could not be stored ({type(error).__name__}).")))
+            except UnicodeError:
+                failed.append((lease, Invalid(UNPAIRED)))
                 continue
             kind, seq = KIND_OF[type(payload)].name, tx.number()
             rows.append(

@@ -16,6 +16,7 @@ from quintet.domain.event import KIND_BY_NAME, AnyPayload
 from quintet.domain.item import Body, Damaged, Item
 from quintet.journal.rows import EventRow, ItemRow
 
+UNPAIRED = "A text holds characters that cannot be stored (unpaired surrogates)."
 encode = msgspec.json.Encoder().encode
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 

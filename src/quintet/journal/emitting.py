@@ -104,6 +104,14 @@ def _turn_started(tx: Transaction, where: Thread | None, turn: str, payload: ev.
     return payload, None
 
 
+def _cancel_requested(
+    tx: Transaction, where: Thread | None, turn: str, payload: ev.TurnCancelRequested, seq: int
+) -> Kept:
+    row = turn_row(tx, turn)
+    tx.rows.save_turn(replace(row, turn=replace(row.turn, cancelling=True)))
+    return payload, None
+
+
 def _turn_finished(tx: Transaction, where: Thread | None, turn: str, payload: ev.TurnFinished, seq: int) -> Kept:
     here = _here(where)
     row = turn_row(tx, turn)
@@ -186,6 +194,7 @@ _PROJECTIONS: dict[type[AnyPayload], Callable[[Transaction, Thread | None, str, 
     ev.ViewChanged: _view_changed,
     ev.TurnQueued: _turn_queued,
     ev.TurnStarted: _turn_started,
+    ev.TurnCancelRequested: _cancel_requested,
     ev.TurnFinished: _turn_finished,
     ev.ItemAdded: _item_added,
     ev.EffectUnknown: _effect_unknown,

@@ -9,12 +9,14 @@ import msgspec
 
 from quintet.domain.errors import (
     InternalFailure,
+    Invalid,
     Overloaded,
     QuintetError,
     StorageDamaged,
     StorageFull,
     StorageReadOnly,
 )
+from quintet.journal.codec import UNPAIRED
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -37,6 +39,8 @@ def as_storage_error(error: BaseException) -> QuintetError:
             return StorageReadOnly("The journal cannot be opened.")
         case apsw.IOError():
             return _input_output(error)
+        case UnicodeError():
+            return Invalid(UNPAIRED)
         case OSError():
             return _of_system(error)
     return InternalFailure(f"The journal failed unexpectedly ({type(error).__name__}).")

@@ -58,5 +58,5 @@ class Outcome:
 
 
 def size_of(work: Waiting) -> int:
-    """About how many rows it writes; a job is counted as a few."""
-    return len(work[0]) if isinstance(work, tuple) else 4
+    """About how many rows it writes; most jobs write one event."""
+    return len(work[0]) if isinstance(work, tuple) else 1

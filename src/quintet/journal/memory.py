@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from quintet.domain.errors import QuintetError, StorageReadOnly
+from quintet.domain.errors import Invalid, QuintetError, StorageReadOnly
 from quintet.domain.event import Draft, Event
 from quintet.domain.ids import new_id
 from quintet.domain.ports import Clock, Listener
 from quintet.domain.turn import Lease
 from quintet.journal.appending import write_pushes
 from quintet.journal.clock import SystemClock
+from quintet.journal.codec import UNPAIRED
 from quintet.journal.memory_rows import MemoryRows
 from quintet.journal.publisher import Publisher
 from quintet.journal.rows import Reads
@@ -57,6 +58,9 @@ class MemorySeat:
         try:
             result = work(tx)
             tx.flush()
+        except UnicodeError:
+            rows.rollback()
+            raise Invalid(UNPAIRED) from None
         except BaseException:
             rows.rollback()
             raise
@@ -109,7 +113,7 @@ class MemorySeat:
     def changed_elsewhere(self) -> bool:
         newest = self.shared.rows.next - 1
         mark = self._publisher.mark
-        changed = newest > (self._seen if mark is None else mark)
+        changed = newest > max(self._seen, mark or 0)
         self._seen = newest
         return changed
 

@@ -108,6 +108,9 @@ class MemoryRows:
     def tree(self, root: str) -> list[Thread]:
         return sorted((t for t in self._threads.values() if t.root == root), key=lambda t: (-t.depth, t.id))
 
+    def busy(self, root: str) -> list[Thread]:
+        return [t for t in self.tree(root) if t.owner or self.turns(t.id, live=True)]
+
     def owned(self) -> list[Thread]:
         return [t for t in self._threads.values() if t.owner]
 

@@ -22,10 +22,9 @@ from quintet.journal.sqlite import SqliteStore
 from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
-from quintet.journal.writer import CEILING_STEP
+from quintet.journal.writer import BUSY_MS, CEILING_STEP
 
 OLDEST_SQLITE = (3, 51, 3)  # before it, two writers could corrupt a log while it was being reset
-BUSY_MS = 10_000
 _WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
@@ -119,7 +118,7 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema) -> 
             connection.execute("PRAGMA journal_size_limit = 8388608").fetchall()
             migrated, backup = bring_up(connection, place, schema, living, boot)
             _check_tables(connection)
-            _note_boot(connection, boot)
+            _note_boot(connection, boot, lost=walked.dropped > 0)
             place.take_reserve()
             opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
         except BaseException:
@@ -207,10 +206,10 @@ def _check_tables(connection: apsw.Connection) -> None:
 _TABLES = {"counter", "kinds", "threads", "events", "items", "turns", "interactions", "commands", "grants", "handles"}
 
 
-def _note_boot(connection: apsw.Connection, boot: str) -> None:
-    """After a reboot numbers of unsynced deltas may have been used and lost: go on from the synced ceiling."""
+def _note_boot(connection: apsw.Connection, boot: str, *, lost: bool) -> None:
+    """After a reboot, or behind a bad frame, numbers may have been used and lost: go on from the synced ceiling."""
     known = connection.execute(SQL["counter"]).fetchall()[0][2]
-    if known != boot:
+    if known != boot or lost:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(SQL["new_boot"], (CEILING_STEP, boot))

@@ -54,13 +54,13 @@ class Publisher:
                 break
             mark = found[-1].seq
             yield decoded(rows, found)
-            self._advance(mark)
+            self.skip_to(mark)
         fresh = [e for e in own if e.seq > mark] if own and own[0].seq <= mark else list(own)
         if fresh:
             yield fresh
-        self._advance(max(mark, through))
+        self.skip_to(max(mark, through))
 
-    def _advance(self, mark: int) -> None:
+    def skip_to(self, mark: int) -> None:
         with self._lock:
             if self.mark is not None:
                 self.mark = max(self.mark, mark)

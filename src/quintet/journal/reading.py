@@ -86,8 +86,7 @@ def _fetched(rows: Reads, row: EventRow) -> AnyPayload | None:
         kept = rows.turn(row.turn)
         if kept is None:
             return None
-        turn = replace(whole_turn(rows, kept), mode=kept.mode, state=TurnState.QUEUED)
-        return ev.TurnQueued(replace(turn, started_ms=0, finished_ms=0, error=None))
+        return ev.TurnQueued(as_queued(replace(whole_turn(rows, kept), mode=kept.mode)))
     name = row.body.decode()
     if row.kind == "command.posted":
         command = rows.command(name)
@@ -98,6 +97,11 @@ def _fetched(rows: Reads, row: EventRow) -> AnyPayload | None:
     if row.kind == "interaction.requested":
         return ev.InteractionRequested(replace(asked, decision=None))
     return None if asked.decision is None else ev.InteractionResolved(asked.id, asked.call_id, asked.decision)
+
+
+def as_queued(turn: Turn) -> Turn:
+    """The turn as it was before anything happened to it: what turn.queued says, however often it is read."""
+    return replace(turn, state=TurnState.QUEUED, started_ms=0, finished_ms=0, error=None, cancelling=False)
 
 
 def whole_turn(rows: Reads, row: TurnRow) -> Turn:

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 import msgspec
 
 from quintet.domain import event as ev
-from quintet.domain.command import Outcome
+from quintet.domain.command import CommandKind, Outcome
 from quintet.domain.errors import Interrupted
 from quintet.domain.event import Event
 from quintet.domain.ids import new_id
 from quintet.domain.interaction import Decision, Interaction, Verdict
-from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult
+from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult, UserMessage
 from quintet.domain.ports import Recovery
 from quintet.domain.principal import ENGINE
 from quintet.domain.thread import Thread
@@ -35,7 +35,7 @@ def end_dead(tx: Transaction, thread: str) -> Recovery:
     """End the dead turns of this thread's whole tree, children first, and dead queued turns of each."""
     turns: list[str] = []
     unknown: list[str] = []
-    for found in tx.rows.tree(tx.thread(thread).root):
+    for found in tx.rows.busy(tx.thread(thread).root):
         here = tx.any_thread(found.id) or found
         if here.deleted_ms:
             continue
@@ -87,6 +87,7 @@ def _end_running(tx: Transaction, here: Thread) -> list[str]:
     for item, body in _partial_items(events, {i.id for i in items}):
         _add(tx, here.id, turn, item, body)
     unknown = _close_calls(tx, here.id, turn, events, items)
+    _keep_steers(tx, here.id, turn, events)
     deny_holding(tx, turn, "interrupted")
     settle_pending(tx, here.id, turn, Outcome.OWNER_GONE)
     emit(tx, interrupted(), here.id, turn)
@@ -139,6 +140,23 @@ def _close_calls(tx: Transaction, thread: str, turn: str, events: list[Event], i
             status, text = _what_is_known(started.get(call), finished.get(call))
             _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text))
     return unknown
+
+
+def _keep_steers(tx: Transaction, thread: str, turn: str, events: list[Event]) -> None:
+    """An accepted steer the model had not got yet was promised to the person: it becomes part of the thread."""
+    given = {e.payload.command for e in events if isinstance(e.payload, ev.TurnSteered)}
+    for event in events:
+        settled = event.payload
+        if (
+            isinstance(settled, ev.CommandSettled)
+            and settled.outcome is Outcome.ACCEPTED
+            and settled.command not in given
+        ):
+            command = tx.rows.command(settled.command)
+            if command is not None and command.kind is CommandKind.STEER:
+                item = new_id("itm")
+                _add(tx, thread, turn, item, UserMessage(command.parts, steered=True))
+                emit(tx, ev.TurnSteered(command.id, item), thread, turn)
 
 
 def _what_is_known(intent: ev.ToolStarted | None, end: ev.ToolFinished | None) -> tuple[ResultStatus, str]:

@@ -88,6 +88,9 @@ class Reads(Protocol):
     def tree(self, root: str) -> list[Thread]:
         """The root and every thread below it, deepest first."""
 
+    def busy(self, root: str) -> list[Thread]:
+        """Of that tree, deepest first, the threads with an owner or a turn that has not ended."""
+
     def owned(self) -> list[Thread]:
         """Threads with an owner, dead or alive."""
 

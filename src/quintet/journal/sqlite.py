@@ -127,6 +127,10 @@ class SqliteStore:
     async def tail(self) -> None:
         if self._writer is not None:
             await self._errand(self._writer.tail)
+            return
+        pages = await self.read(lambda rows: list(self._publisher.due(rows, (), rows.counter().next - 1)))
+        for page in pages:
+            self._publisher.deliver(page)
 
     async def tidy(self) -> int:
         assert self._writer is not None

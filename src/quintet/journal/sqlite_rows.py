@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
 from quintet.domain.command import Command
 from quintet.domain.errors import NotFound
@@ -17,6 +18,7 @@ from quintet.domain.item import Damaged, text_of
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.journal.codec import decode, encode, item_of
+from quintet.journal.packing import packed, unpacked
 from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
 from quintet.journal.statements import SQL
 
@@ -39,10 +41,12 @@ class SqliteRows:
         self._thread_ids: dict[int | None, str] = {}
         self._turn_keys: dict[str, int] = {}
         self._turn_ids: dict[int | None, str] = {}
+        self._waiting: list[EventRow] = []  # events of this transaction that are not in the file yet
         self.forget()
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
+        self._waiting.clear()
         for known in (self._kind_codes, self._kind_names, self._thread_keys, self._turn_keys):
             known.clear()
         self._thread_ids = {None: ""}
@@ -115,19 +119,20 @@ class SqliteRows:
 
     def _one(self, name: str, key: str, kind: type[T]) -> T | None:
         body = self._value(name, (key,))
-        return None if body is None else decode(body, kind)
+        return None if body is None else decode(unpacked(body), kind)
 
     def _all(self, name: str, bindings: Sequence[Any], kind: type[T]) -> list[T]:
         """One unreadable row does not hide the others; asked for by itself it is said to be damaged."""
         out = []
         for (body,) in self._run(SQL[name], bindings):
             try:
-                out.append(decode(body, kind))
+                out.append(decode(unpacked(body), kind))
             except msgspec.MsgspecError:
                 continue
         return out
 
     def _event_rows(self, name: str, bindings: Sequence[Any]) -> list[EventRow]:
+        self.write_out()
         out = []
         for seq, kind, at_ms, root, thread, turn, total, body in self._run(SQL[name], bindings):
             if kind not in self._kind_names:
@@ -135,12 +140,21 @@ class SqliteRows:
             above = self._thread_id(root)
             here = above if thread is None else self._thread_id(thread)
             name = self._kind_names.get(kind, "")
-            out.append(EventRow(seq, name, at_ms, here, above, self._turn_id(turn), _bytes(body), total))
+            out.append(EventRow(seq, name, at_ms, here, above, self._turn_id(turn), unpacked(body), total))
         return out
 
     def _item_row(self, thread: str, row: tuple[Any, ...]) -> ItemRow:
         key, item, turn, at_ms, origin, total, body = row
-        return ItemRow(thread, key & (_ORDINALS - 1), item, turn, at_ms, origin, _bytes(body), total)
+        above = turn if isinstance(turn, str) else self._turn_id(turn)
+        return ItemRow(thread, key & (_ORDINALS - 1), item, above, at_ms, origin, unpacked(body), total)
+
+    def _turn_rows(self, name: str, bindings: Sequence[Any]) -> list[TurnRow]:
+        """A turn's id and thread are columns and not repeated in its body."""
+        out = []
+        for turn, thread, body in self._run(SQL[name], bindings):
+            row = decode(unpacked(body), TurnRow)
+            out.append(replace(row, turn=replace(row.turn, id=turn, thread=self._thread_id(thread))))
+        return out
 
     # --- reading -------------------------------------------------------------------------------------------------
     def counter(self) -> Counter:
@@ -181,6 +195,9 @@ class SqliteRows:
     def tree(self, root: str) -> list[Thread]:
         return self._all("tree", (root,), Thread)
 
+    def busy(self, root: str) -> list[Thread]:
+        return self._all("busy", (root,), Thread)
+
     def owned(self) -> list[Thread]:
         return self._all("owned", (), Thread)
 
@@ -200,13 +217,14 @@ class SqliteRows:
         return [self._item_row(thread, row) for row in found]
 
     def turn(self, turn: str) -> TurnRow | None:
-        return self._one("turn", turn, TurnRow)
+        return next(iter(self._turn_rows("turn", (turn,))), None)
 
     def turns(self, thread: str, *, live: bool) -> list[TurnRow]:
-        return self._all("live_turns" if live else "turns", (thread,), TurnRow)
+        key = self._value("thread_key", (thread,))
+        return self._turn_rows("live_turns" if live else "turns", (key,))
 
     def queued(self) -> list[TurnRow]:
-        return self._all("queued", (), TurnRow)
+        return self._turn_rows("queued", ())
 
     def first_kept(self, since_ms: int) -> int | None:
         found: int | None = self._value("first_kept", (since_ms,))
@@ -257,7 +275,14 @@ class SqliteRows:
         self._run(SQL["set_marks"], (pruned_through, signals_through))
 
     def insert_events(self, rows: Sequence[EventRow]) -> None:
+        """Kept until they are read or the transaction ends, so that many jobs share one statement."""
+        self._waiting += rows
+
+    def write_out(self) -> None:
         """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""
+        if not self._waiting:
+            return
+        rows, self._waiting = self._waiting, []
         at = 0
         while len(rows) - at >= _MANY:
             flat: list[Any] = []
@@ -278,12 +303,14 @@ class SqliteRows:
         self._run(SQL["insert_unknown"], (seq, thread))
 
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
+        self.write_out()
         sizes = [row[0] for row in self._run(SQL["drop_deltas"], (after, through))]
         return len(sizes), sum(sizes)
 
     def drop_signals(self, before_ms: int, keep: int) -> tuple[int, int]:
         if self._value("signal_kinds") is None:
             return 0, 0
+        self.write_out()
         gone = [row[0] for row in self._run(SQL["drop_old_signals"], (before_ms, keep))]
         return len(gone), max(gone, default=0)
 
@@ -303,26 +330,29 @@ class SqliteRows:
         if not 0 < row.ordinal < _ORDINALS:
             raise ValueError(f"ordinal out of range: {row.ordinal}")
         key = ((self._thread_key(row.thread) or 0) << ORDINAL_BITS) + row.ordinal
-        self._run(SQL["insert_item"], (key, row.id, row.turn, row.at_ms, row.origin, row.sum, row.body))
+        own = self._value("own_turn_key", (row.turn, key >> ORDINAL_BITS)) if row.turn else None
+        turn = row.turn if own is None else own
+        self._run(SQL["insert_item"], (key, row.id, turn, row.at_ms, row.origin, row.sum, packed(row.body)))
         if text:
             self._run(SQL["index_item"], (key, text))
 
     def insert_turn(self, row: TurnRow) -> None:
         turn = row.turn
-        state = (turn.state.value, row.started_seq, turn.finished_ms, encode(row))
-        self._run(SQL["insert_turn"], (turn.id, turn.thread, *state))
+        state = (turn.state.value, row.started_seq, turn.finished_ms, _turn_body(row))
+        self._run(SQL["insert_turn"], (turn.id, self._thread_key(turn.thread), *state))
 
     def save_turn(self, row: TurnRow) -> None:
         turn = row.turn
-        self._run(SQL["save_turn"], (turn.state.value, row.started_seq, turn.finished_ms, encode(row), turn.id))
+        state = (turn.state.value, row.started_seq, turn.finished_ms, _turn_body(row))
+        self._run(SQL["save_turn"], (*state, turn.id))
 
     def put_interaction(self, interaction: Interaction) -> None:
         one = interaction
-        given = (one.id, one.root, one.thread, one.turn, one.decision is None, one.holds, encode(one))
+        given = (one.id, one.root, one.thread, one.turn, one.decision is None, one.holds, packed(encode(one)))
         self._run(SQL["put_interaction"], given)
 
     def put_command(self, command: Command) -> None:
-        self._run(SQL["put_command"], (command.id, command.thread, command.outcome is None, encode(command)))
+        self._run(SQL["put_command"], (command.id, command.thread, command.outcome is None, packed(encode(command))))
 
     def put_grant(self, grant: Grant) -> None:
         self._run(SQL["put_grant"], (grant.id, grant.thread, bool(grant.revoked_ms), encode(grant)))
@@ -344,6 +374,7 @@ class SqliteRows:
         self._run(SQL["drop_keys"], (before_ms,))
 
     def erase_some(self, thread: str, limit: int) -> int:
+        self.write_out()
         here = self.thread(thread)
         root = self._thread_key(here.root if here else thread)
         deleted = self._kind_code("thread.deleted")
@@ -362,11 +393,11 @@ class SqliteRows:
         return len(items)
 
     def erase_rest(self, thread: str) -> None:
-        for name in ("drop_turns", "drop_interactions", "drop_commands", "drop_grants", "drop_thread_keys"):
+        self._run(SQL["drop_turns"], (self._thread_key(thread),))
+        for name in ("drop_interactions", "drop_commands", "drop_grants", "drop_thread_keys"):
             self._run(SQL[name], (thread,))
         self._run(SQL["mark_erased"], (thread,))
 
 
-def _bytes(body: Any) -> bytes:
-    """Damage can change a value's type; the checksum then says so."""
-    return body if isinstance(body, bytes) else str(body).encode(errors="replace")
+def _turn_body(row: TurnRow) -> bytes:
+    return packed(encode(replace(row, turn=replace(row.turn, id="", thread=""))))

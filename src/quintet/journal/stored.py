@@ -55,6 +55,9 @@ class StoredJournal:
         """Another name for a thread that exists. Conflict if it names another live one."""
         return await self.store.write("create", lambda tx: threads.add_handle(tx, handle))
 
+    async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
+        return await self.store.write("append", lambda tx: threads.replace_items(tx, thread, items))
+
     async def delete_thread(self, thread: str) -> None:
         for doomed in await self.store.write("delete", lambda tx: threads.delete_thread(tx, thread)):
             await self._erase(doomed)
@@ -134,11 +137,11 @@ class StoredJournal:
         more = True
         while more:
             work = lambda tx: pruning.prune_step(tx, now_ms, int(grace_s * 1000))  # noqa: E731
-            count, freed, more = await self.store.write("prune", work)
-            deltas, size = deltas + count, size + freed
+            count, gone, more = await self.store.write("prune", work)
+            deltas, size = deltas + count, size + gone
         signals = await self.store.write("prune", lambda tx: pruning.prune_signals(tx, now_ms))
-        freed_bytes = await self.store.tidy() or size
-        return PruneReport(deltas, signals, freed_bytes, (await self.marks()).pruned_through)
+        freed = await self.store.tidy() if deltas or signals else 0
+        return PruneReport(deltas, signals, max(freed, size), (await self.marks()).pruned_through)
 
     # --- reading -----------------------------------------------------------------------------------------------
     async def marks(self) -> Marks:

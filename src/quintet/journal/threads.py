@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.errors import Busy, Conflict
+from quintet.domain.event import Event
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item
 from quintet.domain.project import Project, slug
 from quintet.domain.thread import Handle, Thread, ThreadSettings
-from quintet.domain.view import View
+from quintet.domain.view import View, ViewReason
 from quintet.journal.emitting import emit
 from quintet.journal.recovery import end_dead
 from quintet.journal.transaction import Transaction
@@ -44,6 +45,18 @@ def create_thread(tx: Transaction, thread: Thread, handle: Handle | None, items:
         emit(tx, ev.ItemAdded(item), thread.id)
     tx.put_thread(replace(tx.thread(thread.id), updated_ms=fresh.updated_ms))
     return tx.thread(thread.id)
+
+
+def replace_items(tx: Transaction, thread: str, items: Sequence[Item]) -> list[Event]:
+    """Hide everything and put these items in its place."""
+    end_dead(tx, thread)
+    for row in tx.rows.turns(thread, live=True):
+        raise Busy("A turn is running or waiting in this thread.", owner=row.turn.runner, turn=row.turn.id)
+    before = len(tx.events)
+    emit(tx, ev.ViewChanged(ViewReason.REPLACE), thread)
+    for item in items:
+        emit(tx, ev.ItemAdded(replace(item, ordinal=0)), thread)
+    return tx.events[before:]
 
 
 def add_handle(tx: Transaction, handle: Handle) -> Handle:

@@ -15,12 +15,23 @@ class NumbersSpent(Exception):
 
 
 class Transaction:
-    """One job's part of a commit. Threads are read once, changed in memory and written back by `flush`."""
+    """One commit, job after job. Threads are read once, changed in memory and written back by `flush`.
+
+    `known` are threads the store still knows from before.
+    """
 
     __slots__ = ("_alive", "_changed", "_limit", "_probe", "_threads", "events", "next", "now_ms", "owner", "rows")
 
     def __init__(
-        self, rows: Rows, *, owner: str, now_ms: int, first: int, limit: int, probe: Callable[[str], bool]
+        self,
+        rows: Rows,
+        *,
+        owner: str,
+        now_ms: int,
+        first: int,
+        limit: int,
+        probe: Callable[[str], bool],
+        known: dict[str, Thread] | None = None,
     ) -> None:
         self.rows = rows
         self.owner = owner
@@ -30,7 +41,7 @@ class Transaction:
         self._limit = limit
         self._probe = probe
         self._alive: dict[str, bool] = {}
-        self._threads: dict[str, Thread] = {}
+        self._threads: dict[str, Thread] = {} if known is None else known
         self._changed: set[str] = set()
 
     def number(self) -> int:
@@ -42,7 +53,7 @@ class Transaction:
         return seq
 
     def alive(self, owner: str) -> bool:
-        """Asked once per owner and job: an answer must not change between two looks of one transaction."""
+        """Asked once per owner: an answer must not change between two looks of one transaction."""
         known = self._alive.get(owner)
         if known is None:
             known = self._alive[owner] = owner == self.owner or self._probe(owner)
@@ -67,7 +78,14 @@ class Transaction:
         self._threads[thread.id] = thread
         self._changed.add(thread.id)
 
+    def forget(self) -> None:
+        """A job was undone: what it read or changed is read anew."""
+        self._threads.clear()
+        self._changed.clear()
+
     def flush(self) -> None:
+        if not self._changed:
+            return
         for thread in self._changed:
             self.rows.save_thread(self._threads[thread])
         self._changed.clear()

@@ -17,7 +17,7 @@ from quintet.domain.thread import title_from
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState
 from quintet.journal.appending import check_lease, write
 from quintet.journal.emitting import emit, turn_row
-from quintet.journal.reading import whole_turn
+from quintet.journal.reading import as_queued, whole_turn
 from quintet.journal.recovery import deny_holding, end_dead, settle_pending
 from quintet.journal.rows import KeyRow, TurnRow
 from quintet.journal.transaction import Transaction
@@ -33,8 +33,7 @@ def enqueue(tx: Transaction, turn: Turn, *, only_idle: bool, key: ClientKey | No
     if only_idle:
         for row in tx.rows.turns(turn.thread, live=True):
             raise Busy("The thread has a turn already.", owner=row.turn.runner, turn=row.turn.id)
-    fresh = replace(turn, state=TurnState.QUEUED, queued_ms=turn.queued_ms or tx.now_ms)
-    fresh = replace(fresh, runner=turn.runner or tx.owner, started_ms=0, finished_ms=0, error=None)
+    fresh = replace(as_queued(turn), queued_ms=turn.queued_ms or tx.now_ms, runner=turn.runner or tx.owner)
     emit(tx, ev.TurnQueued(fresh), turn.thread, turn.id)
     if key is not None:
         tx.rows.put_key(KeyRow(key.scope, key.key, key.digest, turn.id, turn.thread, tx.now_ms))

@@ -49,7 +49,10 @@ def walk(path: str) -> Walk:
         salts = (salt1, salt2)
     if size < 512 or size & (size - 1):
         return Walk(dropped=1, lost=1)  # nothing in it can be told apart any more
-    return _frames(data, order, size, salts, (sum1, sum2), good=good_header)
+    if good_header:
+        return _frames(data, order, size, salts, (sum1, sum2), good=True)
+    either = [_frames(data, order, size, salts, (0, 0), good=False) for order in "<>"]
+    return max(either, key=lambda found: found.lost)
 
 
 def _guess(data: bytes) -> tuple[int, tuple[int, int]]:

@@ -14,8 +14,9 @@ import apsw
 from quintet.domain.errors import QuintetError, StorageFull, VersionMismatch
 from quintet.domain.event import Event
 from quintet.domain.ports import Clock
+from quintet.domain.thread import Thread
 from quintet.journal import failpoints
-from quintet.journal.appending import write_pushes
+from quintet.journal.appending import Push, write_pushes
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home
 from quintet.journal.jobs import Errand, Job, Outcome, Waiting, Work, size_of
@@ -25,8 +26,15 @@ from quintet.journal.statements import SQL, number
 from quintet.journal.transaction import NumbersSpent, Transaction
 
 BATCH_ROWS = 256
+BUSY_MS = 10_000
 CEILING_STEP = 65_536
+_TIDY_WAIT_MS = 100
+_KNOWN_THREADS = 512
 _HEADROOM = 4_096  # numbers one commit may use without asking for more first
+
+
+class _HalfDone(Exception):
+    """A job was refused after it had changed something: the transaction is begun anew, with savepoints."""
 
 
 class Writer(threading.Thread):
@@ -58,6 +66,8 @@ class Writer(threading.Thread):
         self._loop = loop
         self._deliver = deliver
         self._synced: bool | None = None
+        self._known: dict[str, Thread] = {}  # as of our last commit; true while nobody else has taken a number
+        self._left_at = -1
 
     # --- the thread ----------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -109,18 +119,27 @@ class Writer(threading.Thread):
                     return
         try:
             self._attempt(batch)
+        except _HalfDone:
+            self._retry_guarded(batch)
         except NumbersSpent:
             self._retry_with_more_numbers(batch)
         except Exception as error:
             self._after_failure(batch, error)
 
-    def _attempt(self, batch: Sequence[Work]) -> None:
-        """The whole batch in one transaction. Raises when the transaction as such fails; nothing is kept then."""
+    def _attempt(self, batch: Sequence[Work], *, guarded: bool = False) -> None:
+        """The whole batch in one transaction. Raises when the transaction as such fails; nothing is kept then.
+
+        Most jobs either succeed or are refused before they change anything, so savepoints are taken only in a second
+        attempt, after a job was refused half way.
+        """
         outcome = Outcome()
         self._synchronous(full=any(isinstance(w, Job) for w in batch))
         first, limit = self._begin()
+        if first != self._left_at or len(self._known) > _KNOWN_THREADS:
+            self._known.clear()
         try:
-            following = self._write_all(batch, outcome, first, limit)
+            following = self._write_all(batch, outcome, first, limit, guarded=guarded)
+            self.rows.write_out()
             if following != first:
                 self._run_sql(SQL["set_next"], (following,))
             if failpoints.armed:
@@ -129,6 +148,7 @@ class Writer(threading.Thread):
         except BaseException:
             self._roll_back()
             raise
+        self._left_at = following
         if failpoints.armed:
             _pass(batch, "after_commit")
         self._publish(outcome, following - 1)
@@ -172,31 +192,53 @@ class Writer(threading.Thread):
         if failpoints.armed:
             failpoints.passing("ceiling.after_commit")
 
-    def _write_all(self, batch: Sequence[Work], outcome: Outcome, first: int, limit: int) -> int:
-        now = self._clock.now_ms()
-        at = 0
-        while at < len(batch):
-            tx = Transaction(self.rows, owner=self._owner, now_ms=now, first=first, limit=limit, probe=self._alive)
-            work = batch[at]
+    def _write_all(self, batch: Sequence[Work], outcome: Outcome, first: int, limit: int, *, guarded: bool) -> int:
+        tx = Transaction(
+            self.rows,
+            owner=self._owner,
+            now_ms=self._clock.now_ms(),
+            first=first,
+            limit=limit,
+            probe=self._alive,
+            known=self._known,
+        )
+        write_job = self._write_guarded if guarded else self._write_job
+        pushes: list[Push] = []
+        for work in batch:
             if isinstance(work, tuple):
-                end = at
+                pushes.append(work)
+                continue
+            if pushes:  # in the order they came: deltas before the fact that completes their item
+                self._write_pushes(pushes, tx, outcome)
                 pushes = []
-                while end < len(batch) and isinstance(other := batch[end], tuple):
-                    pushes.append(other)
-                    end += 1
-                outcome.failed_pushes += write_pushes(tx, pushes)
-                outcome.pushed += sum(len(drafts) for drafts, _ in pushes)
-                at = end
-            else:
-                self._write_job(work, tx, alone=len(batch) == 1)
-                outcome.jobs.append(work)
-                at += 1
-            first = tx.next
-            outcome.events += tx.events
-        return first
+            write_job(work, tx)
+            outcome.jobs.append(work)
+        if pushes:
+            self._write_pushes(pushes, tx, outcome)
+        outcome.events = tx.events
+        return tx.next
 
-    def _write_job(self, job: Job, tx: Transaction, *, alone: bool) -> None:
-        first = tx.next
+    def _write_pushes(self, pushes: list[Push], tx: Transaction, outcome: Outcome) -> None:
+        outcome.failed_pushes += write_pushes(tx, pushes)
+        outcome.pushed += sum(len(drafts) for drafts, _ in pushes)
+
+    def _write_job(self, job: Job, tx: Transaction) -> None:
+        changes, written = self._connection.total_changes(), len(tx.events)
+        try:
+            job.error = None
+            job.result = job.work(tx)
+            tx.flush()
+        except (NumbersSpent, apsw.Error):
+            raise
+        except Exception as error:
+            if len(tx.events) != written or self._connection.total_changes() != changes:
+                raise _HalfDone from error
+            tx.forget()
+            job.result, job.error = None, as_storage_error(error)
+
+    def _write_guarded(self, job: Job, tx: Transaction) -> None:
+        first, written = tx.next, len(tx.events)
+        self.rows.write_out()  # what earlier jobs wrote must not be undone with this one
         self._run_sql("SAVEPOINT job")
         try:
             job.error = None
@@ -205,28 +247,38 @@ class Writer(threading.Thread):
         except (NumbersSpent, apsw.Error) as error:
             if not isinstance(error, apsw.ConstraintError):
                 raise
-            self._undo_job(job, tx, first, error)
+            self._undo_job(job, tx, first, written, error)
         except Exception as error:
-            self._undo_job(job, tx, first, error)
+            self._undo_job(job, tx, first, written, error)
         self._run_sql("RELEASE job")
 
-    def _undo_job(self, job: Job, tx: Transaction, first: int, error: Exception) -> None:
+    def _undo_job(self, job: Job, tx: Transaction, first: int, written: int, error: Exception) -> None:
         self._run_sql("ROLLBACK TO job")
         self.rows.forget()
+        tx.forget()
         tx.next = first
-        tx.events.clear()
+        del tx.events[written:]
         job.result, job.error = None, as_storage_error(error)
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             self._run_sql("ROLLBACK")
         self.rows.forget()
+        self._known.clear()
 
     # --- when a transaction fails ----------------------------------------------------------------------------------
+    def _retry_guarded(self, batch: Sequence[Work]) -> None:
+        try:
+            self._attempt(batch, guarded=True)
+        except NumbersSpent:
+            self._retry_with_more_numbers(batch)
+        except Exception as error:
+            self._after_failure(batch, error)
+
     def _retry_with_more_numbers(self, batch: Sequence[Work]) -> None:
         try:
             self._raise_ceiling(CEILING_STEP * 16)
-            self._attempt(batch)
+            self._attempt(batch, guarded=True)
         except Exception as error:
             self._after_failure(batch, error)
 
@@ -279,6 +331,7 @@ class Writer(threading.Thread):
         except Exception:
             # Rows of others that cannot be read are no reason to keep back what was just committed.
             outcome.events = own
+            self._publisher.skip_to(through)
         self._hand_over(outcome)
 
     def tail(self) -> None:
@@ -292,7 +345,12 @@ class Writer(threading.Thread):
         before = number(self._connection, "PRAGMA page_count")
         for _ in range(0, number(self._connection, "PRAGMA freelist_count"), 1000):
             self._run_sql("PRAGMA incremental_vacuum(1000)").fetchall()
-        self._run_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # Waiting for readers of other processes here would make their writers wait too: try, do not insist.
+        self._connection.set_busy_timeout(_TIDY_WAIT_MS)
+        try:
+            self._run_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self._connection.set_busy_timeout(BUSY_MS)
         gone = before - number(self._connection, "PRAGMA page_count")
         return gone * number(self._connection, "PRAGMA page_size")
 

@@ -22,7 +22,7 @@ class ProviderSettings(msgspec.Struct, frozen=True):
     api_key_env: str = ""
     headers: dict[str, str] = {}
     timeout_s: float = 600.0
-    idle_timeout_s: float = 120.0
+    idle_timeout_s: float = 60.0
     max_retries: int = 3
     script: str = ""  # of a scripted provider: the path of its script
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from quintet.domain.ports import ParsedCommand
-from quintet.workspace.destructive import destructive_argv, destructive_text
+from quintet.workspace.destructive import destructive_argv, destructive_text, destructive_words
 
 LENGTH_LIMIT = 10_000
 
@@ -20,7 +20,7 @@ _BLANK = re.compile(r"[ \t]+")
 _RUNNERS = """
 sh bash dash zsh ksh mksh ash fish csh tcsh rbash busybox toybox env sudo doas su runuser pkexec chroot unshare nsenter
 xargs parallel nohup nice ionice chrt taskset timeout setsid stdbuf script time watch entr flock strace ltrace gdb
-ssh sshpass eval exec source . command builtin trap coproc
+ssh sshpass eval exec source . command builtin trap coproc awk gawk mawk nawk sed
 """
 _BUILTINS = """
 alias unalias bind caller cd compgen complete compopt declare typeset dirs disown enable exit export fc fg bg getopts
@@ -31,9 +31,13 @@ _KEYWORDS = "if then elif else fi for while until do done case esac in select fu
 _NOT_PLAIN = frozenset((_RUNNERS + _BUILTINS + _KEYWORDS).split())
 # Options by which an otherwise plain program runs others or evaluates what it is given.
 _RUNS_BY_OPTION = {
+    **dict.fromkeys(("python", "python3"), ("-c",)),
+    **dict.fromkeys(("perl", "ruby", "lua"), ("-e", "-E")),
+    **dict.fromkeys(("node", "bun", "deno"), ("-e", "-p", "--eval", "--print", "eval")),
+    "php": ("-r",),
     "find": ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprintf", "-fls", "-fprint0"),
     "printf": ("-v",),
-    "git": ("-c", "--exec-path", "--config-env", "--upload-pack", "--receive-pack", "--ext-diff", "--paginate", "-p"),
+    "git": ("-c", "--exec-path", "--config-env", "--upload-pack", "--receive-pack", "--ext-diff"),
 }
 
 
@@ -45,7 +49,9 @@ class PlainCommandParser:
         if words is None or not _plain(words):
             return ParsedCommand(understood=False, destructive=destructive_text(command))
         argv = tuple(words)
-        return ParsedCommand(understood=True, commands=(argv,), destructive=destructive_argv(argv))
+        return ParsedCommand(
+            understood=True, commands=(argv,), destructive=destructive_argv(argv) or destructive_words(command)
+        )
 
 
 def _words(command: str) -> list[str] | None:
@@ -77,4 +83,11 @@ def _plain(words: list[str]) -> bool:
     if any(ord(c) < 32 or ord(c) == 127 for word in words for c in word):
         return False
     runs = _RUNS_BY_OPTION.get(name, ())
-    return not any(word == option or word.startswith(option + "=") for word in words[1:] for option in runs)
+    return not any(_holds(word, option) for word in words[1:] for option in runs)
+
+
+def _holds(word: str, option: str) -> bool:
+    """Short options also count in a bundle (-Ic) and with their value glued on (-cpager=x)."""
+    if len(option) == 2 and word.startswith("-") and not word.startswith("--"):
+        return option[1] in word
+    return word == option or word.startswith(option + "=")

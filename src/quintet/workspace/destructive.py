@@ -26,13 +26,18 @@ def destructive_argv(argv: Argv) -> bool:
 def destructive_text(command: str) -> bool:
     """The same for a line nobody could parse: every word might begin a command, quotes and brackets are ignored."""
     text = command[:TEXT_LIMIT].replace("\\\n", " ").replace("\\", "")
-    if any(pattern.search(text) for pattern in _TEXTS):
+    if destructive_words(text):
         return True
     for part in re.split(r"[;&|\n]+", text):
         words = [word for word in re.split(r"[\s'\"`(){}$<>,\[\]]+", part) if word]
         if any(destructive_argv(words[start : start + WORDS]) for start in range(len(words))):
             return True
     return False
+
+
+def destructive_words(text: str) -> bool:
+    """Whether the text holds words that are of the class whichever program is given them."""
+    return any(pattern.search(text[:TEXT_LIMIT]) for pattern in _TEXTS)
 
 
 def _flag(args: Argv, short: str, *long: str) -> bool:

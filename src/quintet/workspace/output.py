@@ -83,13 +83,16 @@ class Live:
         self._failure: Exception | None = None
 
     def add(self, stream: str, text: str) -> None:
+        if self._failure is not None:
+            raise self._failure
         if not text or self._room <= 0:
             return
         piece = text[: self._room]
         self._room -= len(piece)
         self._waiting.append((stream, piece if self._room > 0 else piece + LIVE_STOP))
         if self._timer is None:
-            self._flush()
+            self._say()
+            self._timer = self._loop.call_later(LIVE_PAUSE_S, self._flush)
 
     def close(self) -> None:
         if self._timer is not None:
@@ -102,7 +105,7 @@ class Live:
         try:
             said = self._say()
         except Exception as error:
-            # Raised from a timer it would reach nobody: kept for whoever closes.
+            # Raised from a timer it would reach nobody: kept for whoever adds or closes.
             self._failure, self._room, said = error, 0, False
         self._timer = self._loop.call_later(LIVE_PAUSE_S, self._flush) if said else None
 

@@ -23,6 +23,8 @@ SELECT key FROM threads WHERE id = ?
 SELECT id FROM threads WHERE key = ?
 -- name: turn_key
 SELECT key FROM turns WHERE id = ?
+-- name: own_turn_key
+SELECT key FROM turns WHERE id = ? AND thread = ?
 -- name: turn_id
 SELECT id FROM turns WHERE key = ?
 
@@ -75,6 +77,9 @@ SELECT body FROM threads WHERE (?1 = '' OR project = ?1) AND (?2 OR parent = '')
 AND (updated_ms, id) < (?4, ?5) ORDER BY updated_ms DESC, id DESC LIMIT ?6
 -- name: tree
 SELECT body FROM threads WHERE root = (SELECT key FROM threads WHERE id = ?) ORDER BY depth DESC, id
+-- name: busy
+SELECT body FROM threads WHERE root = (SELECT key FROM threads WHERE id = ?) AND (owner != '' OR EXISTS (
+SELECT 1 FROM turns WHERE turns.thread = threads.key AND turns.state IN ('queued', 'running'))) ORDER BY depth DESC, id
 -- name: owned
 SELECT body FROM threads WHERE owner != ''
 -- name: unerased
@@ -94,17 +99,17 @@ INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)
 SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC
 
 -- name: turn
-SELECT body FROM turns WHERE id = ?
+SELECT id, thread, body FROM turns WHERE id = ?
 -- name: insert_turn
 INSERT INTO turns (id, thread, state, started_seq, finished_ms, body) VALUES (?, ?, ?, ?, ?, ?)
 -- name: save_turn
 UPDATE turns SET state = ?, started_seq = ?, finished_ms = ?, body = ? WHERE id = ?
 -- name: turns
-SELECT body FROM turns WHERE thread = ? ORDER BY key
+SELECT id, thread, body FROM turns WHERE thread = ? ORDER BY key
 -- name: live_turns
-SELECT body FROM turns WHERE thread = ? AND state IN ('queued', 'running') ORDER BY key
+SELECT id, thread, body FROM turns WHERE thread = ? AND state IN ('queued', 'running') ORDER BY key
 -- name: queued
-SELECT body FROM turns WHERE state IN ('queued', 'running') AND state = 'queued' ORDER BY key
+SELECT id, thread, body FROM turns WHERE state IN ('queued', 'running') AND state = 'queued' ORDER BY key
 -- name: first_kept
 SELECT min(started_seq) FROM (
 SELECT started_seq FROM turns WHERE state IN ('queued', 'running') AND state = 'running'

@@ -26,8 +26,8 @@ CREATE TABLE threads (
     owner TEXT NOT NULL,
     body BLOB NOT NULL
 );
-CREATE INDEX threads_recent ON threads (updated_ms, id) WHERE parent = '' AND deleted_ms = 0;
-CREATE INDEX threads_project ON threads (project, updated_ms, id) WHERE parent = '' AND deleted_ms = 0;
+CREATE INDEX threads_recent ON threads (updated_ms) WHERE parent = '' AND deleted_ms = 0;
+CREATE INDEX threads_project ON threads (project, updated_ms) WHERE parent = '' AND deleted_ms = 0;
 CREATE INDEX threads_root ON threads (root);
 CREATE INDEX threads_owned ON threads (owner) WHERE owner != '';
 CREATE INDEX threads_unerased ON threads (key) WHERE deleted_ms > 0 AND erased = 0;
@@ -50,7 +50,7 @@ CREATE TABLE unknown_effects (seq INTEGER PRIMARY KEY, thread TEXT NOT NULL);
 CREATE TABLE items (
     key INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
-    turn TEXT NOT NULL,
+    turn NOT NULL, -- the key of a turn of this thread, or the id of one elsewhere that a fork took it from
     at_ms INTEGER NOT NULL,
     origin TEXT NOT NULL,
     sum INTEGER NOT NULL,
@@ -63,7 +63,7 @@ INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 CREATE TABLE turns (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
-    thread TEXT NOT NULL,
+    thread INTEGER NOT NULL,
     state TEXT NOT NULL,
     started_seq INTEGER NOT NULL,
     finished_ms INTEGER NOT NULL,

@@ -1,0 +1,1 @@
+"""The command line and several processes on one home, as users meet them."""

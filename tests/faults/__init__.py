@@ -1,0 +1,1 @@
+"""Real processes, real kills, real files: what Quintet promises under faults."""

@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from quintet.domain.errors import Invalid
+from quintet.domain.item import ResultStatus
+from quintet.workspace import output
+from quintet.workspace.process_tree import tree_of
+
+
+def lives(pid: int) -> bool:
+    """Running, not merely waiting to be reaped."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+async def until_dead(*pids: int, limit_s: float = 2.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while any(map(lives, pids)):
+        assert time.monotonic() < deadline, f"still running: {[p for p in pids if lives(p)]}"
+        await asyncio.sleep(0.01)
+
+
+def pids_in(text: str) -> list[int]:
+    return [int(word) for word in text.split() if word.isdigit()]
+
+
+async def test_output_and_exit_code_are_returned(use, context):
+    done = await use("shell", command="echo out; echo err >&2")
+    assert (done.status, done.message) == (ResultStatus.OK, "exit code 0")
+    assert sorted(done.text.split()) == ["err", "out"]
+    assert context.said("stdout") == "out\n"
+    assert context.said("stderr") == "err\n"
+
+
+async def test_a_failing_command_is_an_error_told_in_words(use):
+    done = await use("shell", command="echo no; exit 3")
+    assert (done.status, done.text, done.message) == (ResultStatus.ERROR, "no\n[exit code 3]", "exit code 3")
+
+
+async def test_death_by_signal_is_told_by_name(use):
+    done = await use("shell", command="kill -SEGV $$")
+    assert (done.status, done.message) == (ResultStatus.ERROR, "killed by SIGSEGV")
+
+
+async def test_silence_is_told(use):
+    assert (await use("shell", command="true")).text == "(no output)"
+
+
+async def test_a_command_that_begins_with_a_dash_is_still_a_command(use):
+    assert "-c: command not found" in (await use("shell", command="-c")).text
+
+
+async def test_the_command_runs_in_the_working_directory_with_nothing_to_read(use, workspace):
+    assert (await use("shell", command="pwd; cat")).text == f"{workspace}\n"
+
+
+async def test_what_is_typed_into_quintet_never_reaches_a_command(use):
+    ours, (there, here) = os.dup(0), os.pipe()
+    os.write(here, b"typed\n")
+    os.dup2(there, 0)
+    try:
+        done = await use("shell", command="cat", timeout_s=5)
+    finally:
+        os.dup2(ours, 0)
+        for handle in (ours, there, here):
+            os.close(handle)
+    assert (done.text, done.message) == ("(no output)", "exit code 0")
+
+
+async def test_a_secret_variable_is_not_visible_in_the_child(use, monkeypatch):
+    done = await use("shell", command="env")
+    assert "canary" not in done.text
+    assert "SSH_AUTH_SOCK" not in done.text
+    assert "PATH=" in done.text
+    assert "QUINTET_CALL=thr_test:call_1:" in done.text
+
+
+async def test_the_child_inherits_none_of_our_descriptors(use, tmp_path):
+    with open(tmp_path / "lock", "w") as lock:
+        os.set_inheritable(lock.fileno(), True)
+        done = await use("shell", command="ls -l /proc/$$/fd")
+    assert "lock" not in done.text
+    assert len([line for line in done.text.splitlines() if "->" in line]) <= 4
+
+
+async def test_output_comes_while_the_command_still_runs(use, context, workspace):
+    running = asyncio.ensure_future(
+        use("shell", command="echo started; until [ -e go ]; do sleep 0.01; done; echo over")
+    )
+    await context.until_said("started")
+    assert not running.done()
+    (workspace / "go").touch()
+    assert (await asyncio.wait_for(running, 10)).text == "started\nover\n"
+
+
+async def test_a_character_split_between_two_writes_arrives_whole(use, context, workspace):
+    command = (
+        "printf 'a\\303'; echo > half; until [ -e go ]; do sleep 0.01; done; printf '\\244b'; printf '\\342\\202' >&2"
+    )
+    running = asyncio.ensure_future(use("shell", command=command))
+    await context.until_said("a")
+    (workspace / "go").touch()
+    done = await asyncio.wait_for(running, 10)
+    assert context.said("stdout") == "aäb"
+    assert context.said("stderr") == "\ufffd"
+    assert done.text == "aäb\ufffd"
+
+
+async def test_a_flood_is_kept_as_head_and_tail_with_true_totals(use, context):
+    done = await use("shell", command="seq 200000")
+    assert len(done.text) < 31_000
+    assert done.text.startswith("1\n2\n")
+    assert done.text.endswith("199999\n200000\n")
+    assert "of 1288895 characters (200000 lines) left out here]" in done.text
+    assert len(context.said()) <= output.LIVE_LIMIT + len(output.LIVE_STOP)
+    assert context.said().endswith(output.LIVE_STOP)
+
+
+async def test_a_command_that_writes_without_end_is_ended(use, context, monkeypatch):
+    monkeypatch.setattr("quintet.tools.shell.OUTPUT_LIMIT", 4 * 1024 * 1024)
+    done = await asyncio.wait_for(use("shell", command="yes"), 20)
+    assert done.status is ResultStatus.ERROR
+    assert done.message == "ended because it wrote more than 4 MiB"
+    assert len(context.output) < 2_000
+
+
+async def test_a_line_by_line_writer_does_not_become_one_event_per_line(use, context):
+    done = await use("shell", command="for i in {1..3000}; do echo $i; done")
+    assert context.said() == done.text
+    assert len(context.output) < 500
+
+
+async def test_the_timeout_ends_the_command_and_says_so(use):
+    started = time.monotonic()
+    done = await use("shell", command="echo begun; sleep 60", timeout_s=0.3)
+    assert done.status is ResultStatus.ERROR
+    assert done.text == "begun\n[ended after its limit of 0.3 s]"
+    assert time.monotonic() - started < 5
+
+
+async def test_a_background_process_that_holds_the_pipe_does_not_hold_the_tool(use):
+    started = time.monotonic()
+    done = await asyncio.wait_for(use("shell", command="sleep 300 & echo $!"), 10)
+    assert time.monotonic() - started < 3
+    assert done.status is ResultStatus.OK
+    assert "1 process it had left running in the background ended with it" in done.text
+    await until_dead(pids_in(done.text.splitlines()[0])[0])
+
+
+async def test_a_background_process_that_floods_the_pipe_does_not_hold_the_tool(use):
+    assert (await asyncio.wait_for(use("shell", command="yes & echo over"), 10)).status is ResultStatus.OK
+
+
+TREE = """
+trap '' TERM
+sleep 301 & echo $!
+(trap '' TERM; sleep 302 & echo $!; wait) &
+setsid sh -c 'trap "" TERM; echo $$; sleep 303 & echo $!; wait' &
+(setsid sh -c 'echo $$; exec sleep 304' &) &
+echo $$; wait; sleep 305
+"""
+
+
+@pytest.mark.req("reliability:R14")
+async def test_a_cancel_kills_the_whole_tree_also_what_left_its_session(use, context):
+    running = asyncio.ensure_future(use("shell", command=TREE))
+    await context.until_said(lambda text: len(text.splitlines()) == 6 and text.endswith("\n"))
+    pids = pids_in(context.said())
+    assert all(map(lives, pids))
+    started = time.monotonic()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 5)
+    assert 0.25 < time.monotonic() - started < 1.0
+    await until_dead(*pids)
+
+
+async def test_a_cancel_gives_the_command_a_moment_to_tidy_up(use, context, workspace):
+    command = "trap 'echo bye > tidy; exit' TERM; echo ready; while :; do sleep 0.01; done"
+    running = asyncio.ensure_future(use("shell", command=command))
+    await context.until_said("ready")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 5)
+    assert (workspace / "tidy").read_text() == "bye\n"
+
+
+async def test_a_second_cancel_does_not_leave_the_tree_alive(use, context):
+    running = asyncio.ensure_future(use("shell", command="trap '' TERM; echo $$ ready; while :; do sleep 1; done"))
+    await context.until_said("ready")
+    for _ in range(3):
+        running.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 5)
+    await until_dead(*pids_in(context.said()))
+
+
+async def test_a_cancel_of_every_task_does_not_leave_the_tree_alive(use, context):
+    running = asyncio.ensure_future(use("shell", command="trap '' TERM; echo $$ ready; while :; do sleep 1; done"))
+    await context.until_said("ready")
+    running.cancel()
+    known = asyncio.all_tasks()
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if asyncio.all_tasks() - known:
+            break  # the task that ends the tree has begun, and takes its time
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 5)
+    await until_dead(*pids_in(context.said()))
+
+
+def test_a_loop_that_shuts_down_takes_the_tree_with_it(tools, context, workspace):
+    async def main() -> None:
+        prepared = await tools["shell"].prepare(
+            {"command": "trap '' TERM; echo $$ ready; while :; do sleep 1; done"}, str(workspace)
+        )
+        running = asyncio.ensure_future(tools["shell"].run(prepared, context))
+        await context.until_said("ready")
+        assert not running.done()
+
+    asyncio.run(main())  # cancels what is left, as a process on its way out does
+    (pid,) = pids_in(context.said())
+    assert not lives(pid)
+
+
+async def test_a_watcher_that_fails_ends_the_command(use, context, monkeypatch):
+    def full(stream: str, text: str) -> None:
+        context.output.append((stream, text))
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(context, "emit_output", full)
+    with pytest.raises(RuntimeError, match="no room"):
+        await asyncio.wait_for(use("shell", command="echo $$; sleep 300"), 10)
+    (pid,) = pids_in(context.said())
+    await until_dead(pid)
+
+
+async def test_a_finished_command_leaves_no_descriptor_open(use):
+    await use("shell", command="true")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        await use("shell", command="echo x")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_another_call_with_the_same_id_is_left_alone(use, context):
+    first = asyncio.ensure_future(use("shell", command="echo $$ ready; sleep 300"))
+    await context.until_said("ready")
+    (pid,) = pids_in(context.said())
+    await use("shell", command="sleep 60", timeout_s=0.1)
+    assert lives(pid)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_a_working_directory_that_is_gone_is_told(tools, context, workspace):
+    prepared = await tools["shell"].prepare({"command": "true"}, str(workspace / "gone"))
+    done = await tools["shell"].run(prepared, context)
+    assert done.status is ResultStatus.ERROR
+    assert "No such file or directory" in done.text
+
+
+async def test_preparing_shows_the_whole_command_and_binds_to_it(tools, workspace):
+    shell = tools["shell"]
+    command = "echo " + "x" * 500 + "\n\x1b[2Jrm -rf /"
+    shown = await shell.prepare({"command": command}, str(workspace))
+    assert shown.command == command
+    assert "\n" not in shown.title
+    assert "\x1b" not in shown.title
+    again = await shell.prepare({"command": command}, str(workspace))
+    other = await shell.prepare({"command": command + " "}, str(workspace))
+    elsewhere = await shell.prepare({"command": command}, "/")
+    assert shown.digest == again.digest
+    assert len({shown.digest, other.digest, elsewhere.digest}) == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"command": ""},
+        {"command": "  "},
+        {"command": "a\0b"},
+        {"command": 3},
+        {"command": "a", "timeout_s": 601},
+        {"command": "a", "timeout_s": 0},
+        {"command": "a", "cwd": "/"},
+    ],
+)
+async def test_wrong_arguments_are_refused_in_words(tools, workspace, arguments):
+    with pytest.raises(Invalid, match="shell: "):
+        await tools["shell"].prepare(arguments, str(workspace))
+
+
+async def test_a_process_of_nobody_has_no_tree():
+    assert tree_of(2**22 + 1, "no such marker") == set()
