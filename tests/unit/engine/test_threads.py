@@ -163,10 +163,9 @@ async def test_clear_empties_the_models_view_and_people_still_see_everything(one
 
 @pytest.mark.req("mechanisms:M5.replace")
 async def test_replace_hides_everything_and_puts_the_given_items_in_its_place(one: Process) -> None:
-    if not hasattr(one.journal, "replace_items"):
-        pytest.skip("journal.replace_items is not there yet")
     thread = await talk(one, "a", "b")
-    await one.threads.replace(thread, [user_text("new"), AssistantMessage("sure")])
+    replaced = await one.threads.replace(thread, [user_text("new"), AssistantMessage("sure")])
+    assert [replaced.view.is_hidden(n) for n in range(1, 7)] == [True] * 4 + [False] * 2
     assert await words(one, thread) == ["new", "sure"]
     assert [i.ordinal for i in await one.threads.items(thread)] == [1, 2, 3, 4, 5, 6]
 
