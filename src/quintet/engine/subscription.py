@@ -63,6 +63,7 @@ class Subscription:
         self._wake = asyncio.Event()
         self._closed = False
         self._foreign = False
+        self._owner_told = False  # by an event
         tailing.watch()
         if not root:
             self._set_foreign(foreign=True)  # everything, so also what other processes do
@@ -143,13 +144,16 @@ class Subscription:
     async def _look_for_foreign_owner(self) -> None:
         if self.root:
             owner = (await self._journal.thread(self.root)).owner
-            self._set_foreign(foreign=bool(owner) and owner != self._journal.owner)
+            if not self._owner_told:  # events that came meanwhile know better
+                self._set_foreign(foreign=bool(owner) and owner != self._journal.owner)
 
     def _note_owner(self, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event.payload, TurnStarted):
+                self._owner_told = True
                 self._set_foreign(foreign=event.payload.owner != self._journal.owner)
             elif isinstance(event.payload, TurnFinished):
+                self._owner_told = True
                 self._set_foreign(foreign=False)
 
     def _set_foreign(self, *, foreign: bool) -> None:
