@@ -14,6 +14,7 @@ from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.feed import Feed
+from quintet.engine.housekeeping import ON_THE_WAY_OUT_S, Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Policy, parse_rules
 from quintet.engine.projects import Handles, Projects
@@ -84,6 +85,7 @@ class App:
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
+        self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.projects, self.handles)
 
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
@@ -133,6 +135,7 @@ class App:
     async def close(self) -> None:
         await self.turns.shutdown()
         await self.feed.close()
+        await self.housekeeping.tidy(ON_THE_WAY_OUT_S)
         await self.journal.close()
 
 

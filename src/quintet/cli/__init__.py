@@ -24,12 +24,25 @@ def main(argv: list[str] | None = None) -> int:
 
         print(f"quintet {__version__}")
         return 0
-    name = next((w for w in words if not w.startswith("-")), None)
+    name = _command(words)
     if name not in COMMANDS or (words and words[0] in ("-h", "--help")):
         return _help(name if words and words[0] not in ("-h", "--help") else None, words)
     from quintet.cli.invoke import invoke
 
     return invoke(name, words)
+
+
+def _command(words: list[str]) -> str | None:
+    """The first word that is neither a common flag nor its value."""
+    after_home = False
+    for word in words:
+        if after_home:
+            after_home = False
+        elif word == "--home":
+            after_home = True
+        elif not word.startswith("-"):
+            return word
+    return None
 
 
 def _help(unknown: str | None, words: list[str]) -> int:

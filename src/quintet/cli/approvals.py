@@ -26,7 +26,10 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     action("list", "open requests of all threads and protocols")
     allowing = action("allow", "let it happen")
     allowing.add_argument("interaction", help="id, or enough of its end to be the only one")
-    allowing.add_argument("--for", dest="scope", choices=[s.value for s in Scope], default=Scope.CALL.value)
+    scopes = [s.value for s in Scope]
+    allowing.add_argument(
+        "--for", dest="scope", choices=scopes, default=Scope.CALL.value, help="how far to remember it"
+    )
     denying = action("deny", "do not let it happen")
     denying.add_argument("interaction")
     denying.add_argument("--reason", default="", help="words the model will read")
@@ -92,9 +95,15 @@ async def _answer(invocation: Invocation, app: App, answer: Answer) -> int:
     matches = [i.id for i in await app.interactions.pending() if i.id == wanted or i.id.endswith(wanted)]
     if len(matches) > 1:
         raise NotFound(f"{len(matches)} open requests end with {wanted!r}.", next_step="Give more of the id.")
-    resolved = await app.interactions.answer(matches[0] if matches else wanted, answer, ME)
+    try:
+        resolved = await app.interactions.answer(matches[0] if matches else wanted, answer, ME)
+    except NotFound as error:
+        raise NotFound(error.message, next_step="List what waits with `quintet approvals list`.") from None
     if invocation.json:
         invocation.screen.raw(encode_line(resolved))
+    else:
+        done = {Verdict.ALLOW: "Allowed", Verdict.DENY: "Denied", Verdict.ANSWER: "Answered"}[answer.verdict]
+        invocation.screen.note(f"{done}.")
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.cursor import public_number
+from quintet.domain.cursor import FRAMES_PER_EVENT, public_number
 from quintet.domain.event import Delta, Event, Gap
 
 VERSION = 1
@@ -15,8 +15,8 @@ VERSION = 1
 
 def event_line(entry: Event | Gap) -> bytes:
     if isinstance(entry, Gap):
-        gap = {"v": VERSION, "kind": "gap", "from": entry.from_seq, "to": entry.to_seq, "signals": entry.signals}
-        return encode_line(gap)
+        first, last = gap_cursors(entry)
+        return encode_line({"v": VERSION, "kind": "gap", "from": first, "to": last, "signals": entry.signals})
     payload: Any = entry.payload
     if isinstance(payload, Delta):
         payload = msgspec.structs.asdict(payload)
@@ -33,6 +33,11 @@ def event_line(entry: Event | Gap) -> bytes:
     if entry.damaged:
         line["damaged"] = True
     return encode_line(line)
+
+
+def gap_cursors(gap: Gap) -> tuple[int, int]:
+    """The first and the last cursor of what is no longer kept."""
+    return public_number(gap.from_seq), public_number(gap.to_seq, FRAMES_PER_EVENT - 1)
 
 
 def encode_line(value: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from quintet.cli.event_json import event_line, iso
+from quintet.cli.event_json import event_line, gap_cursors, iso
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
 from quintet.domain.cursor import first_seq_to_read, parse, public_number
@@ -38,7 +38,8 @@ def _show(invocation: Invocation, entry: Event | Gap) -> None:
     if invocation.json:
         invocation.screen.raw(event_line(entry))
     elif isinstance(entry, Gap):
-        invocation.screen.line(f"--- deltas {entry.from_seq} to {entry.to_seq} are no longer kept ---")
+        first, last = gap_cursors(entry)
+        invocation.screen.line(f"--- deltas from {first} to {last} are no longer kept ---")
     else:
         words = safe_line(_words(entry))
         invocation.screen.line(

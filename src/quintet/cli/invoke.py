@@ -54,6 +54,14 @@ def common_flags() -> _Parser:
     return common
 
 
+def positive(text: str) -> int:
+    """A flag's number that must be at least one."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
 def invoke(name: str, words: list[str]) -> int:
     """Parse, run, and turn whatever happens into an exit code."""
     module = importlib.import_module(f"quintet.cli.{name}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quintet.app import App
 from quintet.cli import exits
-from quintet.cli.invoke import Invocation
+from quintet.cli.invoke import Invocation, positive
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
 from quintet.domain.event import Event, TurnFinished
@@ -21,7 +21,7 @@ from quintet.domain.item import TextPart
 from quintet.domain.principal import local
 from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
 from quintet.domain.turn import ClientKey, Mode, Turn
-from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
+from quintet.engine.interactions import OnAsk
 from quintet.engine.subscription import Subscription, replay
 
 ME = local("cli")
@@ -38,7 +38,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--cwd", default="", help="working directory (else the current one)")
     parser.add_argument("--mode", choices=[m.value for m in Mode], help="how much may happen unasked (default: ask)")
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
-    parser.add_argument("--max-steps", type=_positive, metavar="N", help="model calls at most")
+    parser.add_argument("--max-steps", type=positive, metavar="N", help="model calls at most")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel after this long (exit 124)")
     parser.add_argument("--idempotency-key", default="", metavar="K", help="the same key and prompt run once a day")
 
@@ -63,7 +63,8 @@ async def run(invocation: Invocation) -> int:
         if invocation.json:
             view = JsonView(invocation.screen)
         else:
-            view = TextView(invocation.screen, app.interactions, ME, prompts=not flags.on_ask and sys.stdin.isatty())
+            prompts = not flags.on_ask and on_ask is OnAsk.WAIT
+            view = TextView(invocation.screen, app.interactions, ME, prompts=prompts, waits=on_ask is OnAsk.WAIT)
         with app.feed.follow(root=thread.root) as subscription:
             started = await app.turns.start(thread.id, (TextPart(prompt),), starter, key=_key(flags, prompt, thread))
             view.begin(thread, started.turn)
@@ -202,9 +203,10 @@ def _directory(given: str) -> str:
     return path
 
 
-def _on_ask(text: str) -> tuple[OnAsk, float]:
+def _on_ask(text: str) -> tuple[OnAsk, float | None]:
+    """What to do and, where it was said, for how long."""
     if not text:
-        return (OnAsk.WAIT if sys.stdin.isatty() else OnAsk.DENY), DEFAULT_TIMEOUT_S
+        return (OnAsk.WAIT if sys.stdin.isatty() else OnAsk.DENY), None
     word, _, seconds = text.partition(":")
     try:
         if word == "wait":
@@ -212,7 +214,7 @@ def _on_ask(text: str) -> tuple[OnAsk, float]:
     except (ValueError, argparse.ArgumentTypeError):
         pass
     if text in ("deny", "fail"):
-        return OnAsk(text), DEFAULT_TIMEOUT_S
+        return OnAsk(text), None
     raise Invalid(f"--on-ask {text} is not understood.", next_step="Use deny, fail or wait:SECONDS.")
 
 
@@ -221,10 +223,3 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= LONGEST_WAIT_S:  # not true of nan either
         raise argparse.ArgumentTypeError("must be a number of seconds above 0")
     return seconds
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number

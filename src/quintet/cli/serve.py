@@ -67,5 +67,9 @@ async def _serve(invocation: Invocation, app: App, lock: ServerLock, listener: s
         invocation.screen.line(f"Token and addresses: {lock.discovery}")
         invocation.screen.line('Next: quintet run "help"   (Ctrl-C stops the server)')
 
-    await HttpListener(listener).run(ready, stop)
-    listener.close()
+    tidying = asyncio.create_task(app.housekeeping.run())
+    try:
+        await HttpListener(listener).run(ready, stop)
+    finally:
+        tidying.cancel()
+        listener.close()

@@ -10,12 +10,24 @@ import msgspec
 
 from quintet.app import App
 from quintet.cli.event_json import encode_line, iso
-from quintet.cli.invoke import Invocation
+from quintet.cli.invoke import Invocation, positive
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import Invalid, NotFound
-from quintet.domain.item import Item, TextPart, text_of
+from quintet.domain.item import (
+    AssistantMessage,
+    Damaged,
+    Item,
+    Reasoning,
+    Summary,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    text_of,
+)
 from quintet.domain.principal import local
 from quintet.domain.thread import Thread, ThreadQuery
+from quintet.domain.turn import TurnState
 
 ME = local("cli")
 
@@ -29,13 +41,13 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     listing = action("list", "newest activity first")
     listing.add_argument("--project", default="", help="only threads of the project with this name or id")
     listing.add_argument("--children", action="store_true", help="subagents' threads too")
-    listing.add_argument("-n", "--limit", type=int, default=20)
+    listing.add_argument("-n", "--limit", type=positive, default=20, help="at most so many (20)")
     listing.add_argument("--before", default="", help="go on after this thread id")
     action("show", "one thread with its items").add_argument("thread")
     searching = action("search", "full text over all threads")
     searching.add_argument("words", nargs="+")
     searching.add_argument("--hidden", action="store_true", help="reverted items too")
-    searching.add_argument("-n", "--limit", type=int, default=20)
+    searching.add_argument("-n", "--limit", type=positive, default=20, help="at most so many (20)")
     exporting = action("export", "one thread as a file of JSON lines")
     exporting.add_argument("thread")
     exporting.add_argument("-o", "--output", type=Path, help="file to write (else stdout); never overwritten")
@@ -53,7 +65,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     steering.add_argument("words", nargs="+")
     cancelling = action("cancel", "stop the running turn")
     cancelling.add_argument("thread")
-    cancelling.add_argument("--reason", default="")
+    cancelling.add_argument("--reason", default="", help="words that are kept with the turn")
     deleting = action("delete", "erase a thread for good")
     deleting.add_argument("thread")
 
@@ -121,6 +133,10 @@ async def _show(invocation: Invocation, app: App) -> int:
     screen.line(
         f"  {await _state(app, thread)} · {thread.settings.cwd} · {len(items)} items · {iso(thread.updated_ms)}"
     )
+    turns = await app.journal.turns(thread.id)
+    if turns and turns[-1].state not in (TurnState.DONE, TurnState.RUNNING, TurnState.QUEUED):
+        why = turns[-1].error.message if turns[-1].error else ""
+        screen.line(f"  the last turn ended as {turns[-1].state}. {why}".rstrip())
     for event in unknown:
         title = getattr(event.payload, "title", "an effect")
         screen.line(
@@ -131,8 +147,19 @@ async def _show(invocation: Invocation, app: App) -> int:
     return 0
 
 
+_SPEAKERS: dict[type, str] = {
+    UserMessage: "you",
+    AssistantMessage: "assistant",
+    Reasoning: "thinking",
+    ToolCall: "call",
+    ToolResult: "result",
+    Summary: "summary",
+    Damaged: "damaged",
+}
+
+
 def _item_line(item: Item, *, hidden: bool) -> str:
-    kind = type(item.body).__name__
+    kind = _SPEAKERS.get(type(item.body), "item")
     marks = [w for w, on in (("hidden", hidden), ("partial", getattr(item.body, "partial", False))) if on]
     status = getattr(item.body, "status", None)
     marks += [str(status)] if status and status != "ok" else []
@@ -194,7 +221,10 @@ async def _fork(invocation: Invocation, app: App) -> int:
 
 
 async def _rename(invocation: Invocation, app: App) -> int:
-    await app.threads.rename(await app.threads.find(invocation.flags.thread), " ".join(invocation.flags.title))
+    thread = await app.threads.find(invocation.flags.thread)
+    await app.threads.rename(thread, " ".join(invocation.flags.title))
+    if not invocation.json:
+        invocation.screen.note(f"Renamed {thread}.")
     return 0
 
 

@@ -23,9 +23,9 @@ from quintet.domain.event import (
     ToolFinished,
     ToolStarted,
 )
-from quintet.domain.interaction import Approval, Interaction, Question, Verdict
-from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus
-from quintet.domain.principal import Principal
+from quintet.domain.interaction import Approval, Decision, Interaction, Question, Verdict
+from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolResult
+from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
 from quintet.engine.interactions import Answer, Interactions
@@ -48,7 +48,7 @@ class JsonView:
         """Everything is in the events."""
 
     def show(self, event: Event) -> None:
-        self.denied = self.denied or _denied_unasked(event)
+        self.denied = self.denied or _denied(event)
         self._screen.raw(event_line(event))
 
     def end(self, turn: Turn) -> None:
@@ -58,8 +58,11 @@ class JsonView:
 class TextView:
     """The answer on stdout as it comes; what happens around it on stderr."""
 
-    def __init__(self, screen: Screen, interactions: Interactions, me: Principal, *, prompts: bool) -> None:
+    def __init__(
+        self, screen: Screen, interactions: Interactions, me: Principal, *, prompts: bool, waits: bool
+    ) -> None:
         self._screen = screen
+        self._waits = waits
         self._prompt = _Prompt(screen, interactions, me) if prompts else None
         self._streamed: set[str] = set()
         self._mid_line = False
@@ -69,7 +72,7 @@ class TextView:
         self._screen.note(f"thread {thread.id}")
 
     def show(self, event: Event) -> None:
-        self.denied = self.denied or _denied_unasked(event)
+        self.denied = self.denied or _denied(event)
         match event.payload:
             case TextDelta(item=item, text=text):
                 self._streamed.add(item)
@@ -93,8 +96,7 @@ class TextView:
             case InteractionResolved(decision=decision):
                 if self._prompt:
                     self._prompt.close()
-                why = f" ({decision.reason})" if decision.reason else ""
-                self._note(f"  {decision.verdict} by {decision.by.name} through {decision.by.protocol}{why}")
+                self._note(f"  {_decided(decision)}")
 
     def end(self, turn: Turn) -> None:
         if self._prompt:
@@ -105,6 +107,8 @@ class TextView:
 
     def _asked(self, interaction: Interaction) -> None:
         self._note(describe(interaction))
+        if not self._waits:
+            return
         if self._prompt:
             self._prompt.ask(interaction)
         elif isinstance(interaction.request, Approval):
@@ -175,11 +179,19 @@ def _understood(interaction: Interaction, words: str) -> Answer | None:
     return Answer(Verdict.DENY) if words.lower() in ("n", "no") else None
 
 
-def _denied_unasked(event: Event) -> bool:
-    """Nobody was there to ask, or nobody answered in time."""
+def _decided(decision: Decision) -> str:
+    if decision.by == ENGINE:
+        return {"timeout": "denied: nobody answered in time"}.get(decision.reason, "denied: nobody can be asked here")
+    word = {Verdict.ALLOW: "allowed", Verdict.DENY: "denied", Verdict.ANSWER: "answered"}[decision.verdict]
+    why = f": {decision.reason}" if decision.reason else ""
+    return f"{word} by {decision.by.name} through {decision.by.protocol}{why}"
+
+
+def _denied(event: Event) -> bool:
+    """A call did not run because a rule, a person or nobody allowed it."""
     payload = event.payload
     return (
-        isinstance(payload, InteractionResolved)
-        and payload.decision.verdict is Verdict.DENY
-        and (payload.decision.reason.startswith("on-ask") or payload.decision.reason == "timeout")
+        isinstance(payload, ItemAdded)
+        and isinstance(payload.item.body, ToolResult)
+        and payload.item.body.status is ResultStatus.DENIED
     )

@@ -115,8 +115,9 @@ class Journal(Protocol):
     def push(self, drafts: Sequence[Draft], lease: Lease) -> None:
         """Deltas: queued at once, in order with every other write; never waits. A lost lease shows in `room`."""
 
-    async def room(self) -> None:
-        """Back-pressure for `push`: returns when the writer has caught up enough; raises what a push failed with."""
+    async def room(self, *, lease: Lease | None = None) -> None:
+        """Back-pressure for `push`: returns when the writer has caught up enough; raises what a push of this lease (of
+        any, without one) failed with."""
 
     async def append(self, drafts: Sequence[Draft], *, lease: Lease | None = None) -> list[Event]:
         """Facts (and deltas among them). Raises LeaseLost when a leased kind is written without the current lease."""

@@ -20,7 +20,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Judgement, Policy
 from quintet.engine.policy import Verdict as PolicyVerdict
-from quintet.engine.redaction import RedactedStream
+from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
 
 UNTRUSTED_RESULT_LIMIT = 200_000  # characters a client's own tool may return
@@ -53,7 +53,7 @@ class Calls:
             if tool is None:
                 outcome = await self._external(call)
             else:
-                verdict = await self._permission(call, spec, prepared)
+                verdict = await self._allowed_by(call, spec, prepared)
                 intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
                 await self._feed.say(self._running.lease, intent)
                 self.started.add(call.call_id)
@@ -88,7 +88,7 @@ class Calls:
             return Prepared(call.name, arguments, cwd=cwd), spec, None
         return await tool.prepare(arguments, cwd), spec, tool
 
-    async def _permission(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> str:
+    async def _allowed_by(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> str:
         """What allows the call, in words for the record; raises _Refused when nothing does."""
         while True:
             verdict = await self._judge(spec, prepared)
@@ -102,7 +102,7 @@ class Calls:
             decision = await self._ask(call, spec, prepared, verdict)
             if decision.verdict is Verdict.ALLOW:
                 return f"allowed by {decision.by.name} through {decision.by.protocol}"
-            if decision.reason == f"on-ask {OnAsk.FAIL}":
+            if _nobody_there(decision):
                 raise _TurnEnds(
                     Denied(
                         f"Approval is needed for: {prepared.title}.",
@@ -196,6 +196,13 @@ class Calls:
 
     async def ask_person(self, call_id: str, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         decision = await self._interact(call_id, Question(tuple(questions)))
+        if _nobody_there(decision):
+            raise _TurnEnds(
+                Denied(
+                    "The model has a question, and nobody is there to answer it.",
+                    next_step="Run again with `--on-ask wait:SECONDS`.",
+                )
+            )
         return decision.answers if decision.verdict is Verdict.ANSWER else None
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
@@ -213,15 +220,21 @@ class _CallContext:
         self._name = call.name
         self._index = 0
         self._streams: dict[str, RedactedStream | None] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
     def emit_output(self, stream: str, text: str) -> None:
         if stream not in self._streams:
             self._streams[stream] = self._calls.redacted_stream()
         redacted = self._streams[stream]
         self._say(stream, text if redacted is None else redacted.add(text))
+        if redacted is not None and redacted.holding and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(HOLD_S, self.release)
 
     def release(self) -> None:
-        """The output has ended: what was held back as a possible secret's beginning is none."""
+        """Long enough, or the output has ended: what was held back as a possible secret's beginning goes out."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for stream, redacted in self._streams.items():
             if redacted is not None:
                 self._say(stream, redacted.release())
@@ -252,6 +265,11 @@ class _TurnEnds(Exception):
     def __init__(self, error: QuintetError) -> None:
         super().__init__(error.message)
         self.error = error
+
+
+def _nobody_there(decision: Decision) -> bool:
+    """The starter wants the turn to end where somebody would have to be asked. The engine said so, not a person."""
+    return decision.by == ENGINE and decision.reason == f"on-ask {OnAsk.FAIL}"
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
+from quintet.domain.item import Damaged, Item, ResultStatus, ToolCall, ToolResult
 from quintet.domain.ports import Journal
 from quintet.domain.view import View
 
@@ -29,6 +29,9 @@ class Context:
             items.extend(page)
         return cls(view, items)
 
+    def call_ids(self) -> set[str]:
+        return {i.body.call_id for i in self._items.values() if isinstance(i.body, ToolCall)}
+
     def add(self, item: Item) -> None:
         self._items[item.ordinal] = item
 
@@ -44,6 +47,8 @@ def _answered(items: Sequence[Item]) -> list[Item]:
     calls = {i.body.call_id for i in items if isinstance(i.body, ToolCall) and not i.body.partial}
     out: list[Item] = []
     for item in items:
+        if isinstance(item.body, Damaged):
+            continue
         if isinstance(item.body, ToolCall | ToolResult) and item.body.call_id not in calls:
             continue  # a call cut off in mid-input never ran and is not valid JSON
         out.append(item)

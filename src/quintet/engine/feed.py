@@ -22,6 +22,7 @@ from quintet.domain.turn import ClientKey, Lease, Turn
 from quintet.engine.redaction import Redactor
 from quintet.engine.subscription import Subscription
 from quintet.engine.tailing import Tailing
+from quintet.engine.unbroken import unbroken
 
 Match = Callable[[Event], bool]
 T = TypeVar("T")
@@ -56,26 +57,15 @@ class Feed:
         """A delta whose text is already masked (see RedactedStream); never waits."""
         self.journal.push((Draft(payload, lease.thread, lease.turn),), lease)
 
-    async def room(self) -> None:
-        await self.journal.room()
+    async def room(self, lease: Lease) -> None:
+        await self.journal.room(lease=lease)
 
     async def append(self, drafts: Sequence[Draft], lease: Lease | None = None) -> list[Event]:
         return await self.journal.append(self._clean(drafts), lease=lease)
 
     async def say(self, lease: Lease, *payloads: AnyPayload) -> list[Event]:
-        """Facts of a running turn. What was handed to the writer will be committed, so a cancel waits for it: the
-        caller learns what it has said, and the cancel comes with its next await."""
-        saying = asyncio.ensure_future(self.append([Draft(p, lease.thread, lease.turn) for p in payloads], lease))
-        cancelled = False
-        while not saying.done():
-            try:
-                await asyncio.wait({saying})
-            except asyncio.CancelledError:
-                cancelled = True
-        if cancelled and (task := asyncio.current_task()) is not None:
-            task.uncancel()
-            task.cancel()
-        return saying.result()
+        """Facts of a running turn. Not cut in two by a cancel: what was said is known to have been said."""
+        return await unbroken(self.append([Draft(p, lease.thread, lease.turn) for p in payloads], lease))
 
     async def finish(self, lease: Lease, finished: TurnFinished, payloads: Sequence[AnyPayload]) -> list[Event]:
         drafts = [Draft(p, lease.thread, lease.turn) for p in payloads]
@@ -89,6 +79,10 @@ class Feed:
         return await self.journal.replace_items(thread, [self.redactor.struct(i) for i in items])
 
     async def enqueue(self, turn: Turn, *, only_idle: bool, key: ClientKey | None) -> Enqueued:
+        """Not cut in two by a cancel: an input that is in the journal must be run."""
+        return await unbroken(self._enqueue(turn, only_idle=only_idle, key=key))
+
+    async def _enqueue(self, turn: Turn, *, only_idle: bool, key: ClientKey | None) -> Enqueued:
         return await self.journal.enqueue(self.redactor.struct(turn), only_idle=only_idle, key=key)
 
     async def resolve(self, interaction: str, decision: Decision, grant: Grant | None = None) -> Interaction:

@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Callable, Mapping
 
 from quintet.domain.command import Command, CommandKind, Outcome
-from quintet.domain.errors import Denied, QuintetError, TimedOut, TurnOver
+from quintet.domain.errors import AlreadyResolved, Denied, LeaseLost, QuintetError, TimedOut, TurnOver
 from quintet.domain.event import CommandPosted, CommandSettled, Event, TurnCancelRequested, TurnFinished
-from quintet.domain.turn import TurnState, strictest
+from quintet.domain.turn import TurnState
 from quintet.engine.feed import Feed
 from quintet.engine.running import RunningTurn
 
@@ -74,7 +74,7 @@ class Inbox:
         self._queued = queued
         self._on_defect = on_defect
         self._tasks: set[asyncio.Task[None]] = set()
-        self._seen: set[str] = set()
+        self._seen: dict[str, set[str]] = {}  # by turn: commands that are being obeyed or were
         self._stop = feed.handle(self._see)
 
     def _see(self, event: Event) -> None:
@@ -82,11 +82,16 @@ class Inbox:
             self.receive(event.payload.command)
 
     def receive(self, command: Command) -> None:
-        if command.id not in self._seen and (command.turn in self._running or command.turn in self._queued):
-            self._seen.add(command.id)
+        seen = self._seen.get(command.turn, set())
+        if command.id not in seen and (command.turn in self._running or command.turn in self._queued):
+            self._seen.setdefault(command.turn, seen).add(command.id)
             task = asyncio.get_running_loop().create_task(self._obey(command))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def forget(self, turn: str) -> None:
+        """It has ended here."""
+        self._seen.pop(turn, None)
 
     async def close(self) -> None:
         self._stop()
@@ -97,18 +102,21 @@ class Inbox:
         try:
             running = self._running.get(command.turn)
             if running is None:
-                self._seen.discard(command.id)  # once the turn runs, what could not be done now is looked at again
+                self._seen.pop(command.turn, None)  # once the turn runs, what could not be done now is looked at again
                 if command.kind is CommandKind.CANCEL:
                     await drop_queued(self._feed, command.turn)
             elif command.kind is CommandKind.CANCEL:
-                asked = TurnCancelRequested(command.id, command.reason)
-                await self._feed.settle(command.id, Outcome.ACCEPTED, running.lease, asked)
-                running.stop(TurnState.CANCELLED, command.reason)
+                if not running.closing:
+                    asked = TurnCancelRequested(command.id, command.reason)
+                    await self._feed.settle(command.id, Outcome.ACCEPTED, running.lease, asked)
+                    running.stop(TurnState.CANCELLED, command.reason)
             elif command.kind is CommandKind.STEER:
                 await self._accept_steer(running, command)
             elif command.mode is not None:
+                running.set_mode(command.mode)
                 await self._feed.settle(command.id, Outcome.ACCEPTED, running.lease)
-                running.mode = strictest(running.starter.mode, command.mode)
+        except (AlreadyResolved, LeaseLost):
+            pass  # the turn ended in the same moment, and its last commit has settled the command
         except QuintetError as error:
             self._on_defect(error)  # the commit that ends the turn settles what was not accepted
 
@@ -117,8 +125,8 @@ class Inbox:
             return  # too late: the turn's last commit refuses it
         kept: Command | None = None
         try:
+            running.tighten(command.mode)  # before it is accepted: who is told so may rely on it
             await self._feed.settle(command.id, Outcome.ACCEPTED, running.lease)
             kept = command
-            running.mode = strictest(running.mode, command.mode)
         finally:
             running.accepted(kept)

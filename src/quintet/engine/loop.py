@@ -52,7 +52,10 @@ class Loop:
         running = self._running
         model, provider = running.starter.models.resolve(running.starter.model or running.thread.settings.model)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
+        self._call_ids |= self._context.call_ids()
         while self._steps < running.starter.max_steps:
+            if running.stopped_as is not None:
+                raise asyncio.CancelledError  # whatever ran has swallowed the cancel
             self._steps += 1
             self._step = Step(self._feed, running.lease, self._steps, model, self._call_ids)
             chunks = provider.stream(self._request(model))
@@ -63,7 +66,8 @@ class Loop:
             for item in self._step.items:
                 self._context.add(item)
             await self._answer_calls(self._step.calls)
-            if not await self._give_steers(or_end=not self._step.calls) and not self._step.calls:
+            if not await self._give_steers() and not self._step.calls:
+                running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
 
@@ -83,15 +87,16 @@ class Loop:
         for item in await self._calls.run_all(calls) if calls else ():
             self._context.add(item)
 
-    async def _give_steers(self, *, or_end: bool) -> bool:
-        """Put every accepted steer before the model. False when there is none; with `or_end` the turn then ends."""
+    async def _give_steers(self) -> bool:
+        """Put every accepted steer before the model. False when there is none; then the turn may end."""
         assert self._context is not None
-        steers = await self._running.next_steers(or_end=or_end)
+        steers = await self._running.next_steers()
         lease = self._running.lease
         for steer in steers:
             body = UserMessage(steer.parts, steered=True)
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body)
             events = await self._feed.say(lease, ItemAdded(item), TurnSteered(steer.id, item.id))
+            self._running.steers.popleft()
             added = events[0].payload
             assert isinstance(added, ItemAdded)
             self._context.add(added.item)
@@ -99,8 +104,7 @@ class Loop:
 
     async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
         """The one terminal event, with everything that was still open settled in the same commit."""
-        self._running.closing = True
-        await self._running.nothing_accepting()  # what is accepted in this moment belongs to the turn
+        await self._running.close()
         finished = TurnFinished(state, self._steps, error)
         await self._feed.finish(self._running.lease, finished, self._leftovers(error))
         return finished

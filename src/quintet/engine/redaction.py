@@ -14,13 +14,14 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 MASK = "[redacted]"
+HOLD_S = 0.05  # how long a possible secret's first characters may be held back
 HELD_FROM = 3  # characters of a possible beginning that make it worth holding back
 SHORTEST = 8  # anything shorter would mangle ordinary words
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 class Redactor:
-    """Replaces every known value, in plain, base64 and URL form."""
+    """Replaces every known value, in plain, base64 and URL form, and as it stands inside JSON text."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self.forms = sorted({f for v in values if len(v) >= SHORTEST for f in _forms(v)}, key=len, reverse=True)
@@ -30,7 +31,7 @@ class Redactor:
         self._json = re.compile(joined) if escaped else None
         self._prefixes = {f[:n] for f in self.forms for n in range(HELD_FROM, len(f))}
         self._first = {f[0] for f in self.forms}
-        self._longest = max(map(len, self.forms), default=0)
+        self.longest = max(map(len, self.forms), default=0)
 
     @property
     def idle(self) -> bool:
@@ -62,7 +63,7 @@ class Redactor:
 
     def _open_tail(self, text: str, start: int) -> int:
         """Where it begins; what lies before `start` may be its first characters but is out already."""
-        for place in range(max(0, len(text) - self._longest + 1), len(text) - HELD_FROM + 1):
+        for place in range(max(0, len(text) - self.longest + 1), len(text) - HELD_FROM + 1):
             if text[place] in self._first and text[place:] in self._prefixes:
                 return max(place, start)
         return len(text)
@@ -88,22 +89,24 @@ class RedactedStream:
         """What may be said now."""
         text = self._said + self._held + piece
         certain, self._held = self._redactor.masked(text, len(self._said))
-        self._remember(certain)
+        if certain:
+            self._said = (self._said + certain)[-(HELD_FROM - 1) :]
         return certain
 
     def release(self) -> str:
-        """What was held, because the wait is over or the text has ended."""
+        """What was held, because the wait is over or the text has ended. Should the rest come after all, what is out is
+        still known to be a value's beginning, and the rest is masked."""
         text, self._held = self._held, ""
-        self._remember(text)
+        self._said = (self._said + text)[-self._redactor.longest :]
         return text
-
-    def _remember(self, text: str) -> None:
-        self._said = (self._said + text)[-(HELD_FROM - 1) :]
 
 
 def _forms(value: str) -> set[str]:
+    import json  # only where there are secrets
+
     raw = value.encode()
     forms = {value, quote(value, safe=""), quote_plus(value)}
+    forms |= {_json_inside(value).decode(), json.dumps(value)[1:-1]}  # as a call's input has it, with and without \u
     for shift in range(3):
         # Base64 of the value inside a longer text depends on its place modulo three; the inner characters do not
         # depend on the neighbours, so those are what is looked for.

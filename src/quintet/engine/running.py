@@ -7,7 +7,7 @@ from collections import deque
 
 from quintet.domain.command import Command
 from quintet.domain.thread import Thread
-from quintet.domain.turn import Lease, Mode, Turn, TurnState
+from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
 from quintet.engine.starter import Starter
 
 
@@ -18,6 +18,7 @@ class RunningTurn:
         self.lease = lease
         self.starter = starter
         self.mode = turn.mode
+        self._loosest = turn.mode  # what no change of mode goes beyond
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model
         self.accepting = 0  # steers whose acceptance is being committed right now
         self.closing = False  # the last commit is under way: commands that come now are too late
@@ -41,8 +42,14 @@ class RunningTurn:
             if self._work is not None:
                 self._work.cancel()
 
-    def tighten(self, mode: Mode) -> None:
-        self.mode = mode
+    def set_mode(self, mode: Mode) -> None:
+        """Stricter at will, and back, but never beyond what the turn began with or was bound to since."""
+        self.mode = strictest(self._loosest, mode)
+
+    def tighten(self, mode: Mode | None) -> None:
+        """Someone stricter has spoken: the rest of the turn is that strict."""
+        self._loosest = strictest(self._loosest, mode)
+        self.mode = strictest(self.mode, mode)
 
     def begin_accepting(self) -> bool:
         """A steer is about to be accepted; False when the turn is already closing."""
@@ -57,17 +64,15 @@ class RunningTurn:
             self.steers.append(command)
         self._steer_settled.set()
 
-    async def next_steers(self, *, or_end: bool) -> list[Command]:
-        """Every accepted steer; waits for those whose acceptance is being committed. With `or_end`, none means that the
-        turn ends, and from that moment no further one is accepted."""
-        await self.nothing_accepting()
-        steers = list(self.steers)
-        self.steers.clear()
-        self.closing = or_end and not steers
-        return steers
-
-    async def nothing_accepting(self) -> None:
-        """Wait for the steers whose acceptance is being committed right now."""
+    async def next_steers(self) -> list[Command]:
+        """Every accepted steer; waits for those whose acceptance is being committed. They stay in `steers` until
+        their items are in the journal. Empty = the turn may end; whoever ends it closes it in the same breath."""
         while self.accepting:
             self._steer_settled.clear()
             await self._steer_settled.wait()
+        return list(self.steers)
+
+    async def close(self) -> None:
+        """From now on nothing is accepted; waits for what is being accepted."""
+        self.closing = True
+        await self.next_steers()

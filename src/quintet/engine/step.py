@@ -35,9 +35,8 @@ from quintet.domain.model import (
 )
 from quintet.domain.turn import Lease
 from quintet.engine.feed import Feed
-from quintet.engine.redaction import RedactedStream
+from quintet.engine.redaction import HOLD_S, RedactedStream
 
-HOLD_S = 0.05  # how long a possible secret's first characters may be held back
 DELTAS_BETWEEN_BREATHS = 32  # how often a burst makes room for the writer and for other tasks
 
 
@@ -101,7 +100,7 @@ class Step:
             since_breath += 1
             if since_breath >= DELTAS_BETWEEN_BREATHS:
                 since_breath = 0
-                await self._feed.room()
+                await self._feed.room(self._lease)
         done = self._closed_items()
         finished = StepFinished(self.id, self.number, self._model, self.finish, self.usage)
         await self._add(done, finished)
@@ -181,7 +180,7 @@ class Step:
         """The model went on to something else: what grew until now is whole."""
         if self._growing is not None:
             self._stop_holding()
-            if self._growing.pieces:
+            if self._growing.pieces or self._growing.signature:
                 self.items.append(self._item(self._growing, partial=False))
             self._growing = None
 

@@ -104,7 +104,8 @@ class Subscription:
         self._behind = len(events) == PAGE or self._lost
 
     async def _live(self) -> AsyncIterator[Event | Gap]:
-        while self._queue:
+        # Once behind, what the queue holds comes after what was lost: the store is next.
+        while self._queue and not self._behind:
             event = self._queue.popleft()
             if event.seq > self.cursor:
                 self._cursor = event.seq

@@ -22,6 +22,7 @@ class Tailing:
         self._watchers = 0
         self._task: asyncio.Task[None] | None = None
         self._nudge = asyncio.Event()
+        self._due = False  # others have committed something that is not published here yet
 
     def hurry(self) -> None:
         """Someone waits for another process: a turn runs here, an answer is open, a foreign thread is followed."""
@@ -50,10 +51,12 @@ class Tailing:
 
     async def _run(self) -> None:
         while (interval := self.interval_s()) is not None:
-            if self._journal.changed_elsewhere():
+            self._due = self._journal.changed_elsewhere() or self._due
+            if self._due:
                 # A store that cannot be read now is reported to whoever reads it; tailing simply tries again.
                 with contextlib.suppress(QuintetError):
                     await self._journal.tail()
+                    self._due = False
             if interval == FAST_S:
                 await asyncio.sleep(FAST_S)
                 continue

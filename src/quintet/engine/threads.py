@@ -61,7 +61,7 @@ class Threads:
             settings=settings,
             created_ms=now,
             updated_ms=now,
-            title=title[:TITLE_LENGTH],
+            title=self._feed.mask(title)[:TITLE_LENGTH],
             title_final=title_final,
             forked_from=forked_from,
             view=view,
@@ -120,7 +120,7 @@ class Threads:
 
     async def rename(self, thread: str, title: str) -> None:
         """A person's title is final: nothing automatic replaces it."""
-        words = " ".join(title.split())[:TITLE_LENGTH]
+        words = " ".join(self._feed.mask(title).split())[:TITLE_LENGTH]
         if not words:
             raise Invalid("A title needs at least one visible character.")
         await self._update(thread, ThreadUpdated(title=words, title_final=True))
@@ -171,7 +171,8 @@ class Threads:
     async def delete(self, thread: str, by: Principal) -> None:
         """Erase it. A running turn is cancelled first; what a dead process left is ended."""
         await self.get(thread)
-        for turn in await self._journal.turns(thread, live=True):
+        # Those that wait first, so that none of them begins when the running one ends.
+        for turn in reversed(await self._journal.turns(thread, live=True)):
             with contextlib.suppress(TurnOver):
                 await self._turns.cancel(turn.id, by, "the thread is being deleted")
         await self._journal.delete_thread(thread)

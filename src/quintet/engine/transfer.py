@@ -5,7 +5,7 @@ The file is data from outside when it comes back: every line is checked, and not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from quintet.engine.threads import Threads
 FORMAT = "quintet-thread"
 VERSION = 1
 LARGEST_LINE = 64 * 1024 * 1024
+LARGEST_ORDINAL = 10_000_000  # what a model is sent is found by walking them
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -68,11 +69,21 @@ async def import_thread(threads: Threads, lines: Iterable[bytes], *, cwd: str = 
     items = [_decode(line, Item, number) for number, line in enumerate(rows, start=2) if line.strip()]
     if len(items) != head.items:
         raise Invalid(f"The file announces {head.items} items and holds {len(items)}.", next_step="Export it again.")
+    _check_ordinals(items)
     fresh = [msgspec.structs.replace(i, id=new_id("itm"), origin=i.id) for i in items]
     settings = msgspec.structs.replace(head.settings, cwd=cwd) if cwd else head.settings
     return await threads.create(
         settings, title=head.title, title_final=head.title_final, items=fresh, view=head.view, forked_from=head.id
     )
+
+
+def _check_ordinals(items: Sequence[Item]) -> None:
+    """The view speaks of ordinals, so they must come back as they were: ascending; a fork's may have gaps."""
+    last = 0
+    for number, item in enumerate(items, start=2):
+        if not last < item.ordinal <= LARGEST_ORDINAL:
+            raise Invalid(f"Line {number} is out of order (item {item.ordinal}).", next_step="Export it again.")
+        last = item.ordinal
 
 
 def _decode(line: bytes, kind: type[T], number: int) -> T:

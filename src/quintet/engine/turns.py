@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from quintet.domain.command import Command, CommandKind
-from quintet.domain.errors import Busy, Invalid, NotFound, QuintetError, TimedOut, TurnOver
+from quintet.domain.errors import Busy, Invalid, NotFound, QuintetError, TimedOut, TurnOver, as_quintet_error
 from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part
@@ -59,10 +59,10 @@ class Turns:
             raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
         if not parts:
             raise Invalid("There is nothing to do: the input is empty.")
-        if when_busy is WhenBusy.STEER and (live := await self._live_turn(thread)) is not None:
+        if when_busy is WhenBusy.STEER and await self._live_turn(thread) is not None:
             with contextlib.suppress(TurnOver):
-                await self.steer(thread, parts, starter.principal, mode=starter.mode)
-                return Started(await self._feed.journal.turn(live.id), steered=True)
+                given = await self.steer(thread, parts, starter.principal, mode=starter.mode)
+                return Started(await self._feed.journal.turn(given.turn), steered=True)
         turn = Turn(
             id=new_id("trn"),
             thread=thread,
@@ -158,14 +158,14 @@ class Turns:
         """End everything that runs or waits here, as interrupted, within a bound."""
         self._closing = True
         for turn in list(self._queued):
-            await drop_queued(self._feed, turn)  # one that is being claimed right now stops itself as it begins
+            await drop_queued(self._feed, turn)  # its task sees that; one that was just claimed is stopped like others
         for running in list(self._running.values()):
             if running.stopped_as is None:
                 await self._tell_stopping(running)
                 running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         if self._tasks:
-            _, stuck = await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
-            for task in stuck:
+            _, left = await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
+            for task in left:
                 task.cancel()
         await self._inbox.close()
 
@@ -186,7 +186,7 @@ class Turns:
                 # restart exactly this way.
                 live = await self._live_turn(turn.thread)
                 left = deadline - self._feed.clock.monotonic_s()
-                if live is not None and (not live.cancelling or left <= 0):
+                if left <= 0 or (live is not None and not live.cancelling):
                     raise
                 if live is not None:
                     with contextlib.suppress(TimedOut):
@@ -204,13 +204,15 @@ class Turns:
             running = await self._take_thread(turn, starter)
             if running is not None:
                 await Loop(self._feed, self._interactions, self._policy, running).run()
-        except QuintetError as error:
-            self._failures[turn.id] = error  # the store or the lease is gone; who opens the thread next ends the turn
-            self.on_defect(error)
+        except Exception as error:
+            # The store or the lease is gone; who opens the thread next ends the turn.
+            failure = self._failures[turn.id] = as_quintet_error(error)
+            self.on_defect(failure)
         finally:
             self._feed.tailing.relax()
             self._queued.pop(turn.id, None)
             self._running.pop(turn.id, None)
+            self._inbox.forget(turn.id)
 
     async def _take_thread(self, turn: Turn, starter: Starter) -> RunningTurn | None:
         """Wait for the turn's place in the thread's queue and claim it; None when it was cancelled meanwhile."""

@@ -39,7 +39,7 @@ class Home:
             return False
         try:
             if os.fstat(fd).st_size < RESERVE_BYTES:
-                os.posix_fallocate(fd, 0, RESERVE_BYTES)
+                _allocate(fd, RESERVE_BYTES)
             return True
         except OSError:
             self.free_reserve()
@@ -80,3 +80,11 @@ def this_boot() -> str:
         import time
 
         return f"boot-{int(time.time() - time.monotonic()) // 60}"
+
+
+def _allocate(fd: int, size: int) -> None:
+    """Real blocks, not a hole: a reserve that is not there when the disk is full is none."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, size)
+    else:
+        os.pwrite(fd, os.urandom(size), 0)

@@ -18,6 +18,7 @@ from quintet.domain.item import Damaged, text_of
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.journal.codec import decode, encode, item_of
+from quintet.journal.packing import packed, unpacked
 from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
 from quintet.journal.statements import SQL
 
@@ -118,14 +119,14 @@ class SqliteRows:
 
     def _one(self, name: str, key: str, kind: type[T]) -> T | None:
         body = self._value(name, (key,))
-        return None if body is None else decode(body, kind)
+        return None if body is None else decode(unpacked(body), kind)
 
     def _all(self, name: str, bindings: Sequence[Any], kind: type[T]) -> list[T]:
         """One unreadable row does not hide the others; asked for by itself it is said to be damaged."""
         out = []
         for (body,) in self._run(SQL[name], bindings):
             try:
-                out.append(decode(body, kind))
+                out.append(decode(unpacked(body), kind))
             except msgspec.MsgspecError:
                 continue
         return out
@@ -139,19 +140,19 @@ class SqliteRows:
             above = self._thread_id(root)
             here = above if thread is None else self._thread_id(thread)
             name = self._kind_names.get(kind, "")
-            out.append(EventRow(seq, name, at_ms, here, above, self._turn_id(turn), _bytes(body), total))
+            out.append(EventRow(seq, name, at_ms, here, above, self._turn_id(turn), unpacked(body), total))
         return out
 
     def _item_row(self, thread: str, row: tuple[Any, ...]) -> ItemRow:
         key, item, turn, at_ms, origin, total, body = row
         above = turn if isinstance(turn, str) else self._turn_id(turn)
-        return ItemRow(thread, key & (_ORDINALS - 1), item, above, at_ms, origin, _bytes(body), total)
+        return ItemRow(thread, key & (_ORDINALS - 1), item, above, at_ms, origin, unpacked(body), total)
 
     def _turn_rows(self, name: str, bindings: Sequence[Any]) -> list[TurnRow]:
         """A turn's id and thread are columns and not repeated in its body."""
         out = []
         for turn, thread, body in self._run(SQL[name], bindings):
-            row = decode(body, TurnRow)
+            row = decode(unpacked(body), TurnRow)
             out.append(replace(row, turn=replace(row.turn, id=turn, thread=self._thread_id(thread))))
         return out
 
@@ -331,7 +332,7 @@ class SqliteRows:
         key = ((self._thread_key(row.thread) or 0) << ORDINAL_BITS) + row.ordinal
         own = self._value("own_turn_key", (row.turn, key >> ORDINAL_BITS)) if row.turn else None
         turn = row.turn if own is None else own
-        self._run(SQL["insert_item"], (key, row.id, turn, row.at_ms, row.origin, row.sum, row.body))
+        self._run(SQL["insert_item"], (key, row.id, turn, row.at_ms, row.origin, row.sum, packed(row.body)))
         if text:
             self._run(SQL["index_item"], (key, text))
 
@@ -347,11 +348,11 @@ class SqliteRows:
 
     def put_interaction(self, interaction: Interaction) -> None:
         one = interaction
-        given = (one.id, one.root, one.thread, one.turn, one.decision is None, one.holds, encode(one))
+        given = (one.id, one.root, one.thread, one.turn, one.decision is None, one.holds, packed(encode(one)))
         self._run(SQL["put_interaction"], given)
 
     def put_command(self, command: Command) -> None:
-        self._run(SQL["put_command"], (command.id, command.thread, command.outcome is None, encode(command)))
+        self._run(SQL["put_command"], (command.id, command.thread, command.outcome is None, packed(encode(command))))
 
     def put_grant(self, grant: Grant) -> None:
         self._run(SQL["put_grant"], (grant.id, grant.thread, bool(grant.revoked_ms), encode(grant)))
@@ -399,9 +400,4 @@ class SqliteRows:
 
 
 def _turn_body(row: TurnRow) -> bytes:
-    return encode(replace(row, turn=replace(row.turn, id="", thread="")))
-
-
-def _bytes(body: Any) -> bytes:
-    """Damage can change a value's type; the checksum then says so."""
-    return body if isinstance(body, bytes) else str(body).encode(errors="replace")
+    return packed(encode(replace(row, turn=replace(row.turn, id="", thread=""))))

@@ -43,6 +43,7 @@ class HttpListener:
         self._lag = LoopLag()
         config = uvicorn.Config(
             self._answer,
+            interface="asgi3",
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -77,6 +77,14 @@ def test_only_a_possible_beginning_of_a_value_is_held_back() -> None:
     assert not stream.holding
 
 
+@pytest.mark.req("mechanisms:M9.stream", "security:S44")
+@given(st.integers(3, len(SECRET) - 1))
+def test_when_the_wait_inside_a_value_was_too_long_its_rest_is_still_masked(cut: int) -> None:
+    stream = RedactedStream(redactor)
+    said = stream.add("key: " + SECRET[:cut]) + stream.release() + stream.add(SECRET[cut:] + " ok") + stream.release()
+    assert said == f"key: {SECRET[:cut]}{MASK} ok"
+
+
 @pytest.mark.req("mechanisms:M9.stream")
 def test_what_was_held_comes_out_when_the_text_ends() -> None:
     stream = RedactedStream(redactor)

@@ -1,0 +1,90 @@
+"""The command line as typed: help, versions, mistakes. Each call is the real entry point on its own home."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quintet import __version__
+from quintet.cli import COMMANDS, exits, main
+from quintet.domain.errors import all_error_classes
+
+HEAVY = ("asyncio", "msgspec", "apsw", "argparse", "uvicorn", "httpx2", "pydantic", "mcp", "yaml", "jsonschema")
+
+
+def test_every_error_has_an_exit_code() -> None:
+    assert {error.code for error in all_error_classes()} == set(exits.BY_CODE)
+
+
+def test_version_is_one_line_and_imports_next_to_nothing() -> None:
+    look = f"print([m for m in {HEAVY} if m in sys.modules])"
+    script = f"import sys; from quintet.cli import main; main(['--version']); {look}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout.splitlines() == [f"quintet {__version__}", "[]"]
+
+
+def test_opening_the_engine_imports_no_server_and_no_validators() -> None:
+    script = f"import sys, quintet.app; print([m for m in {HEAVY[4:]} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"quintet {name}" in shown for name in COMMANDS)
+
+
+def test_a_mistyped_command_is_told_with_the_likely_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["thread"]) == exits.USAGE
+    assert "quintet threads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["run", "--max-steps", "0", "x"], ["run", "--wrong", "x"], ["threads"], ["gc", "x"]])
+def test_wrong_flags_are_usage_errors_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == exits.USAGE
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "expected", "says"),
+    [
+        (["run", "--on-ask", "maybe", "echo a"], exits.USAGE, "wait:SECONDS"),
+        (["run", "--cwd", "/nowhere/at/all", "echo a"], exits.USAGE, "--cwd"),
+        (["run", "@/nowhere/at/all"], exits.USAGE, "readable file"),
+        (["run", "-m", "nobody/nothing", "echo a"], exits.PROVIDER, "offline"),
+        (["run", "-c", "echo a"], exits.FAILED, "-c"),
+        (["threads", "show", "thr_01m7f7gypvs9bbacva78sx0h54"], exits.FAILED, "threads list"),
+        (["threads", "show", "abc"], exits.USAGE, "threads list"),
+        (["threads", "import", "/nowhere"], exits.USAGE, "export"),
+        (["events", "--after", "yesterday"], exits.USAGE, "number"),
+        (["approvals", "allow", "int_x"], exits.FAILED, ""),
+        (["methods", "smoke"], exits.FAILED, "wire"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_next_step(
+    words: list[str], expected: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--home", str(tmp_path / "home"), *words]) == expected
+    err = capsys.readouterr().err.strip()
+    assert err.startswith("quintet: ")
+    assert len(err.splitlines()) == 1
+    assert says in err
+
+
+def test_the_common_flags_stand_before_or_after_the_command(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    home = str(tmp_path / "home")
+    assert main(["--home", home, "run", "--json", "echo one"]) == 0
+    assert main(["threads", "list", "--home", home, "--json"]) == 0
+    last = json.loads(capfdbinary.readouterr().out.splitlines()[-1])
+    assert last["title"] == "echo one"
+    assert last["state"] == "idle"

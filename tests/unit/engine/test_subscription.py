@@ -1,0 +1,159 @@
+"""Subscription: everything once, in order, however slow its reader is; and never more memory than its bound."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from quintet.domain.event import KIND_BY_NAME, Draft, Durability, Event, Gap, ThreadUpdated
+from quintet.domain.turn import TurnState
+from quintet.engine.subscription import QUEUE_LIMIT, Subscription, replay
+from tests.fakes.engine import House, Process
+from tests.fakes.waiting import soon
+
+
+async def write(process: Process, thread: str, count: int) -> None:
+    """So many facts in one commit."""
+    await process.feed.append([Draft(ThreadUpdated(title=f"{n}"), thread) for n in range(count)])
+
+
+async def take(reader: AsyncIterator[Event | Gap], count: int) -> list[Event | Gap]:
+    return [await soon(anext(reader)) for _ in range(count)]
+
+
+async def rest(reader: AsyncIterator[Event | Gap], last: int) -> list[Event | Gap]:
+    """Everything up to that number."""
+    got: list[Event | Gap] = []
+    while not got or not isinstance(got[-1], Event) or got[-1].seq < last:
+        got.append(await soon(anext(reader)))
+    return got
+
+
+@pytest.mark.req("mechanisms:M1.publisher", "reliability:R6")
+@pytest.mark.parametrize("start", ["beginning", "now"])
+async def test_a_slow_reader_that_overflows_again_and_again_misses_nothing(one: Process, start: str) -> None:
+    thread, noise = await one.thread(), await one.thread()
+    chance = random.Random(7)
+    with one.feed.follow(0 if start == "beginning" else None, root=thread) as subscription:
+        before = (await one.journal.marks()).last if start == "now" else 0
+        reader = aiter(subscription)
+        got: list[Event | Gap] = []
+        for _ in range(30):
+            for _ in range(chance.randint(1, 4)):
+                await write(one, thread, chance.choice([1, 7, 300, 499, 501, 999, 1_001]))
+                await write(one, noise, 3)
+                assert len(subscription._queue) <= QUEUE_LIMIT
+            if chance.random() < 0.5:
+                got += await take(reader, chance.choice([1, 2, 40, 450]))
+                continue
+            got += await rest(reader, (await one.events(thread, subscription.cursor))[-1].seq)  # now it reads live
+            await write(one, thread, 3)
+            got += await take(reader, 1)
+        wanted = await one.events(thread, before)
+        got += await rest(reader, wanted[-1].seq)
+    assert [e.seq for e in got if isinstance(e, Event)] == [e.seq for e in wanted]
+    assert len(got) == len(wanted)
+
+
+async def test_a_reader_that_fell_behind_while_reading_live_goes_back_to_the_store(lone: Process) -> None:
+    """The queue was lost and has filled anew before the reader looks again: what was lost comes first."""
+    thread = await lone.thread()
+    with lone.feed.follow(root=thread) as subscription:
+        reader = aiter(subscription)
+        await write(lone, thread, 2)
+        got = await take(reader, 1)
+        await write(lone, thread, QUEUE_LIMIT)
+        await write(lone, thread, 5)
+        wanted = (await lone.events(thread))[1:]
+        got += await rest(reader, wanted[-1].seq)
+    assert [e.seq for e in got if isinstance(e, Event)] == [e.seq for e in wanted]
+
+
+@pytest.mark.req("reliability:R6")
+async def test_readers_that_never_read_harm_neither_the_turn_nor_others(one: Process) -> None:
+    thread = await one.thread()
+    stopped = [one.feed.follow(0, root=thread) for _ in range(50)]
+    with one.feed.follow(0, root=thread) as healthy:
+        turn = await one.run(thread, "repeat: 3000 text: x")
+        assert turn.state is TurnState.DONE
+        assert all(len(s._queue) <= QUEUE_LIMIT for s in stopped)
+        wanted = await one.events(thread)
+        assert await rest(aiter(healthy), wanted[-1].seq) == wanted
+    assert await rest(aiter(stopped[0]), wanted[-1].seq) == wanted
+    for subscription in stopped:
+        subscription.close()
+
+
+async def test_following_from_a_cursor_gives_what_comes_after_it(one: Process) -> None:
+    thread = await one.thread()
+    await one.run(thread, "repeat: 1200 text: x")
+    everything = await one.events(thread)
+    for place in (0, 1, 499, 500, 1_000, len(everything) - 2):
+        with one.feed.follow(everything[place].seq, root=thread) as subscription:
+            assert await rest(aiter(subscription), everything[-1].seq) == everything[place + 1 :]
+            assert subscription.cursor == everything[-1].seq
+
+
+async def test_following_everything_sees_all_threads_in_order(one: Process) -> None:
+    threads = [await one.thread() for _ in range(3)]
+    with one.feed.follow(0) as subscription:
+        for thread in threads * 2:
+            await one.run(thread, "scope: turn\ntext: x")
+        wanted = await one.events()
+        assert await rest(aiter(subscription), wanted[-1].seq) == wanted
+        assert {e.thread for e in wanted} >= set(threads)
+
+
+async def _pruned(one: Process) -> tuple[str, list[Event], int]:
+    """A thread whose first turn's deltas are gone, its events before that, and the mark."""
+    thread = await one.thread()
+    await one.run(thread, "scope: turn\nrepeat: 700 text: x")
+    before = await one.events(thread)
+    await one.journal.prune(now_ms=one.clock.now_ms() + 1_000, grace_s=0)
+    await one.run(thread, "scope: turn\nrepeat: 5 text: y")
+    return thread, before, (await one.journal.marks()).pruned_through
+
+
+@pytest.mark.req("mechanisms:M1.gap")
+async def test_a_cursor_below_the_mark_gets_one_gap_then_every_fact_and_every_kept_delta(one: Process) -> None:
+    thread, before, mark = await _pruned(one)
+    facts = [e for e in before if KIND_BY_NAME[e.kind].durability is Durability.FACT]
+    wanted = await one.events(thread)
+    with one.feed.follow(3, root=thread) as subscription:
+        got = await rest(aiter(subscription), wanted[-1].seq)
+    assert got[0] == Gap(4, mark)
+    assert got[1:] == [e for e in wanted if e.seq > 3]
+    assert [e for e in facts if e.seq > 3] == [e for e in got[1:] if isinstance(e, Event) and e.seq <= before[-1].seq]
+    assert sum(isinstance(e, Event) and e.kind == "text.delta" for e in got) == 5
+    assert [e async for e in replay(one.journal, 3, thread)] == got
+
+
+@pytest.mark.req("mechanisms:M1.gap")
+async def test_a_cursor_at_or_above_the_mark_gets_no_gap(one: Process) -> None:
+    thread, _, mark = await _pruned(one)
+    wanted = [e for e in await one.events(thread) if e.seq > mark]
+    with one.feed.follow(mark, root=thread) as subscription:
+        assert await rest(aiter(subscription), wanted[-1].seq) == wanted
+
+
+async def test_closing_the_feed_ends_every_reader(lone: Process) -> None:
+    thread = await lone.thread()
+    subscription = lone.feed.follow(root=thread)
+    reader = aiter(subscription)
+    await write(lone, thread, 1)
+    await take(reader, 1)
+    await lone.feed.close()
+    with pytest.raises(StopAsyncIteration):
+        await soon(anext(reader))
+
+
+async def test_a_closed_reader_is_forgotten(house: House) -> None:
+    one = await house.process()
+    subscription = one.feed.follow()
+    assert isinstance(subscription, Subscription)
+    subscription.close()
+    subscription.close()
+    assert not one.feed._subscriptions
+    assert one.feed.tailing.interval_s() is None
