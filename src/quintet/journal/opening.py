@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 import quintet
-from quintet.domain.errors import QuintetError, StorageDamaged, StorageReadOnly, VersionMismatch
+from quintet.domain.errors import QuintetError, StorageDamaged, StorageFull, StorageReadOnly, VersionMismatch
 from quintet.domain.ids import new_id
 from quintet.domain.ports import Clock
 from quintet.journal import owners, wal
@@ -77,14 +77,18 @@ async def open_journal(
 def _open(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None, *, read_only: bool) -> _Opened:
     if _sqlite_version() < OLDEST_SQLITE:
         raise VersionMismatch(f"SQLite {apsw.sqlite_lib_version()} is too old for several processes at one file.")
-    if not read_only:
+    for last_try in (False, True) if not read_only else ():
         try:
             place.prepare()
             return _open_for_writing(place, protocol, boot, schema, vfs)
         except (OSError, apsw.Error, StorageReadOnly) as error:
             known = as_storage_error(error)
-            if not isinstance(known, StorageReadOnly) or not os.path.exists(place.database):
+            if isinstance(known, StorageFull) and not last_try:
+                place.free_reserve()  # what it was kept for: a process must be able to start and say what is wrong
+                continue
+            if not isinstance(known, StorageReadOnly | StorageFull) or not os.path.exists(place.database):
                 raise _about(known, place) from error
+            break
     return _open_for_reading(place, schema)
 
 
@@ -122,8 +126,8 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs
             migrated, backup = bring_up(connection, place, schema, living, boot)
             _check_tables(connection)
             _note_boot(connection, boot, lost=walked.dropped > 0)
-            place.take_reserve()
             opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
+            place.keep_reserve()
         except BaseException:
             connection.close()
             raise

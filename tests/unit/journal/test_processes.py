@@ -46,6 +46,7 @@ async def check_after_death(home: Path, heard: list[tuple[int, str, str]]) -> No
             pruned = kind.endswith("delta") and seq <= marks.pruned_through
             assert pruned or (thread in gone and kind != "thread.deleted") or events[seq].kind == kind
         assert not any(e.damaged for e in events.values())
+        assert all(e.kind == "thread.deleted" for e in events.values() if e.thread in gone)
         ends = [e.turn for e in events.values() if e.kind == "turn.finished"]
         assert len(ends) == len(set(ends))
         begun = {e.turn for e in events.values() if e.kind in ("turn.queued", "turn.started")}

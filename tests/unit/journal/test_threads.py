@@ -16,7 +16,7 @@ from quintet.domain.item import AssistantMessage, Item, ToolCall, user_text
 from quintet.domain.thread import Handle, ThreadQuery
 from quintet.domain.turn import ClientKey
 from quintet.domain.view import ViewReason
-from quintet.journal import StoredJournal
+from quintet.journal import StoredJournal, pruning
 from quintet.journal.searching import words_of
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
@@ -261,6 +261,27 @@ async def test_deltas_go_after_the_grace_and_facts_stay(journal: StoredJournal, 
     assert marks.pruned_through == report.pruned_through == marks.last
     assert await everything(journal) == facts
     assert (await journal.prune(now_ms=clock.now)).deltas == 0
+
+
+class Ping(ev.Payload, frozen=True):
+    n: int
+
+
+async def test_signals_go_by_age_and_by_number(
+    journal: StoredJournal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = ev.Kind("test.ping", Ping, ev.Durability.SIGNAL, leased=False)
+    monkeypatch.setitem(ev.KIND_BY_NAME, kind.name, kind)
+    monkeypatch.setitem(ev.KIND_OF, Ping, kind)
+    monkeypatch.setattr(pruning, "SIGNALS_KEPT", 5)
+    await journal.append([Draft(Ping(n)) for n in range(8)])
+    assert (await journal.prune(now_ms=clock.now)).signals == 3
+    assert (await journal.marks()).signals_through == 3
+    assert [e.payload for e in await everything(journal)] == [Ping(n) for n in range(3, 8)]
+    clock.now += pruning.SIGNAL_LIFE_MS + 1
+    await journal.append([Draft(Ping(9))])
+    assert (await journal.prune(now_ms=clock.now)).signals == 5
+    assert [e.payload for e in await everything(journal)] == [Ping(9)]
 
 
 async def test_pruning_stops_at_the_first_turn_that_still_runs(journal: StoredJournal, clock: Clock) -> None:

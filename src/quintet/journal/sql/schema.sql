@@ -43,6 +43,7 @@ CREATE TABLE events (
     body BLOB NOT NULL
 );
 CREATE INDEX events_root ON events (root) WHERE root IS NOT NULL;
+CREATE INDEX events_in_no_thread ON events (at_ms) WHERE root IS NULL;
 
 CREATE TABLE unknown_effects (seq INTEGER PRIMARY KEY, thread TEXT NOT NULL);
 
