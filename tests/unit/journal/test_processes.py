@@ -78,7 +78,7 @@ async def test_killed_at_a_named_point_nothing_told_is_lost(tmp_path: Path, poin
     await check_after_death(home, told(heard) + told(more))
 
 
-@pytest.mark.req("reliability:R16")
+@pytest.mark.req("reliability:R16", "mechanisms:M1.counter")
 async def test_eight_processes_write_one_home_without_a_refusal(tmp_path: Path) -> None:
     home = tmp_path / "home"
     crowd = [worker(home, "appends", 12) for _ in range(8)]
@@ -94,6 +94,7 @@ async def test_eight_processes_write_one_home_without_a_refusal(tmp_path: Path) 
     await journal.close()
 
 
+@pytest.mark.req("mechanisms:M2.liveness")
 async def test_a_stopped_owner_stays_owner_and_a_killed_one_is_replaced(tmp_path: Path) -> None:
     home = tmp_path / "home"
     other = worker(home, "hold")
@@ -114,6 +115,7 @@ async def test_a_stopped_owner_stays_owner_and_a_killed_one_is_replaced(tmp_path
     await journal.close()
 
 
+@pytest.mark.req("mechanisms:M2.liveness")
 async def test_a_lock_does_not_outlive_its_process_in_a_forked_child(tmp_path: Path) -> None:
     code = (
         "import asyncio, os, sys, time\n"

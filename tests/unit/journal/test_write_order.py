@@ -90,7 +90,7 @@ async def work(journal: StoredJournal) -> None:
             await journal.delete_thread(thread.id)
 
 
-@pytest.mark.req("reliability:R1")
+@pytest.mark.req("reliability:R1", "mechanisms:M1.facts", "mechanisms:M1.ceiling")
 async def test_no_acknowledged_fact_is_lost_at_any_sync_boundary(tmp_path: Path) -> None:
     log: list[Entry] = []
     disk = Disk(log)
