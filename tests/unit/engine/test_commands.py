@@ -12,7 +12,7 @@ import pytest
 from quintet.domain.command import Outcome
 from quintet.domain.errors import ProviderFailed, TurnOver
 from quintet.domain.event import ToolStarted, TurnSteered
-from quintet.domain.item import ResultStatus, ToolResult, UserMessage
+from quintet.domain.item import ResultStatus, ToolCall, ToolResult, UserMessage
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode, TurnState
 from tests.fakes.engine import ME, Process, parts
@@ -181,12 +181,37 @@ async def test_a_cancel_at_any_moment_settles_everything_once(one: Process) -> N
             assert len(names) == len(set(names)), f"{kind} at moment {moment}"
         results = [b.call_id for b in await one.bodies(thread, ToolResult)]
         assert len(results) == len(set(results)), f"results at moment {moment}"
+        calls = [b.call_id for b in await one.bodies(thread, ToolCall) if not b.partial]
+        assert set(results) == set(calls), f"calls at moment {moment}"
         begun = {e.payload.call_id for e in events if e.kind == "tool.started"}  # type: ignore[union-attr]
         done = [e.payload.call_id for e in events if e.kind == "tool.finished"]  # type: ignore[union-attr]
         assert begun == set(done), f"intents at moment {moment}"
         assert len(done) == len(set(done))
         assert [e.kind for e in events][-1] == "turn.finished"
     assert one.defects == []
+
+
+async def test_a_call_whose_turn_was_cancelled_while_its_intent_was_written_does_not_run(
+    lone: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, slow, tool = await lone.thread(), Gate(), FakeTool("put", effect=Effect.WRITE)
+    append = lone.journal.append
+
+    async def slowly(drafts: Any, **more: Any) -> Any:
+        done = await append(drafts, **more)
+        if isinstance(drafts[0].payload, ToolStarted):
+            await slow.pass_through()
+        return done
+
+    monkeypatch.setattr(lone.journal, "append", slowly)
+    started = await lone.start(thread, GatedProvider(call("put")), [tool])
+    await slow.stopped()
+    cancel = asyncio.create_task(lone.turns.cancel(started.turn.id, ME))
+    await lone.seen(lambda e: e.kind == "command.settled", thread)
+    slow.open()
+    assert (await soon(cancel)).state is TurnState.CANCELLED
+    assert tool.count == 0
+    assert [b.status for b in await lone.bodies(thread, ToolResult)] == [ResultStatus.CANCELLED]
 
 
 @pytest.mark.req("mechanisms:M3.mode")

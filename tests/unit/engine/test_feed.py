@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -107,6 +108,29 @@ async def test_who_begins_to_follow_a_foreign_running_turn_looks_fast_at_once(ho
         await soon(anext(aiter(subscription)))
         assert other.feed.tailing.interval_s() == FAST_S
     gate.open()
+
+
+async def test_a_foreign_turn_that_ends_while_its_owner_is_looked_up_is_not_taken_for_running(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = await house.process(), await house.process()
+    thread, gate = await one.thread(), Gate()
+    started = await one.start(thread, GatedProvider([gate]))
+    await gate.stopped()
+    look = other.journal.thread
+
+    async def slowly(name: str) -> Any:
+        found = await look(name)
+        gate.open()
+        await one.ended(started.turn.id)
+        await other.journal.tail()
+        await asyncio.sleep(0)
+        return found
+
+    monkeypatch.setattr(other.journal, "thread", slowly)
+    with other.feed.follow(0, root=thread) as subscription:
+        await soon(anext(aiter(subscription)))
+        assert other.feed.tailing.interval_s() == SLOW_S
 
 
 @pytest.mark.req("mechanisms:M1.tailing")

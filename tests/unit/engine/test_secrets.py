@@ -93,6 +93,7 @@ async def test_a_secret_in_inputs_answers_titles_and_errors_is_nowhere(
     await slow.started()
     await soon(sworn.turns.cancel(started.turn.id, ME, f"it said {secret}"))
     await sworn.threads.fork(thread, title=secret)
+    await sworn.threads.replace(thread, [user_text(f"instead {secret}")])
     nowhere(await stored(filed, sworn))
 
 
