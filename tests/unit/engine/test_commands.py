@@ -11,8 +11,9 @@ import pytest
 
 from quintet.domain.command import Outcome
 from quintet.domain.errors import ProviderFailed, TurnOver
-from quintet.domain.event import ToolStarted, TurnSteered
+from quintet.domain.event import StepRetried, ToolStarted, TurnSteered
 from quintet.domain.item import ResultStatus, ToolCall, ToolResult, UserMessage
+from quintet.domain.model import RetryChunk
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode, TurnState
 from tests.fakes.engine import ME, Process, parts
@@ -212,6 +213,55 @@ async def test_a_call_whose_turn_was_cancelled_while_its_intent_was_written_does
     assert (await soon(cancel)).state is TurnState.CANCELLED
     assert tool.count == 0
     assert [b.status for b in await lone.bodies(thread, ToolResult)] == [ResultStatus.CANCELLED]
+
+
+async def test_a_cancel_while_the_first_of_two_steers_is_given_keeps_both_once(
+    lone: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, gate, slow = await lone.thread(), Gate(), Gate()
+    append = lone.journal.append
+
+    async def slowly(drafts: Any, **more: Any) -> Any:
+        done = await append(drafts, **more)
+        if any(isinstance(d.payload, TurnSteered) for d in drafts):
+            await slow.pass_through()
+        return done
+
+    monkeypatch.setattr(lone.journal, "append", slowly)
+    started = await lone.start(thread, GatedProvider([gate]))
+    await gate.stopped()
+    for word in ("one", "two"):
+        await soon(lone.turns.steer(thread, parts(word), ME))
+    gate.open()
+    await slow.stopped()
+    cancel = asyncio.create_task(lone.turns.cancel(started.turn.id, ME))
+    await lone.seen(lambda e: e.kind == "turn.cancel_requested", thread)
+    slow.open()
+    assert (await soon(cancel)).state is TurnState.CANCELLED
+    assert steers(await lone.bodies(thread)) == ["one", "two"]
+
+
+async def test_a_model_is_stopped_also_when_the_cancel_comes_while_it_is_not_speaking(
+    lone: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, slow = await lone.thread(), Gate()
+    append = lone.journal.append
+
+    async def slowly(drafts: Any, **more: Any) -> Any:
+        done = await append(drafts, **more)
+        if isinstance(drafts[0].payload, StepRetried):
+            await slow.pass_through()
+        return done
+
+    monkeypatch.setattr(lone.journal, "append", slowly)
+    provider = GatedProvider([RetryChunk(1, 0, "busy"), Gate()])
+    started = await lone.start(thread, provider)
+    await slow.stopped()
+    cancel = asyncio.create_task(lone.turns.cancel(started.turn.id, ME))
+    await lone.seen(lambda e: e.kind == "turn.cancel_requested", thread)
+    slow.open()
+    assert (await soon(cancel)).state is TurnState.CANCELLED
+    assert provider.closed == 1
 
 
 @pytest.mark.req("mechanisms:M3.mode")
