@@ -14,7 +14,7 @@ from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.feed import Feed
-from quintet.engine.housekeeping import ON_THE_WAY_OUT_S, Housekeeping
+from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Policy, parse_rules
 from quintet.engine.projects import Handles, Projects
@@ -135,7 +135,6 @@ class App:
     async def close(self) -> None:
         await self.turns.shutdown()
         await self.feed.close()
-        await self.housekeeping.tidy(ON_THE_WAY_OUT_S)
         await self.journal.close()
 
 

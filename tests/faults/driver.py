@@ -93,20 +93,20 @@ class Driver:
         if isinstance(event.payload, TextDelta) and event.turn in self.streaming:
             self.streaming[event.turn].set()
         if self.inside and isinstance(event.payload, InteractionRequested):
-            self.spawn(self.allow(event.payload.interaction.id))
+            self.spawn(self.allow(event.payload.interaction.id, event.thread))
 
     def spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def allow(self, interaction: str) -> None:
+    async def allow(self, interaction: str, thread: str) -> None:
         await asyncio.sleep(self.dice.random() * 0.01)
         try:
             await self.app.interactions.answer(interaction, Answer(Verdict.ALLOW), ME)
         except QuintetError:
             return  # the turn was cancelled, which answered it
-        self.acks.write("answered", interaction=interaction)
+        self.acks.write("answered", interaction=interaction, thread=thread)
 
     async def watch(self) -> None:
         async for entry in self.app.feed.follow(None):

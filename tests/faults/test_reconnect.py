@@ -15,12 +15,13 @@ import pytest
 from quintet.app import App
 from quintet.config import load_config
 from quintet.domain.cursor import BEFORE_EVERYTHING, first_seq_to_read, frames_after, public_number
-from quintet.domain.event import Event
+from quintet.domain.event import Event, Gap
+from quintet.engine.subscription import replay
 from quintet.journal.opening import open_journal
 from tests.faults import tiers
-from tests.faults.acks import told
+from tests.faults.acks import is_fact, told
 from tests.faults.ledger import all_events
-from tests.faults.processes import python_running, quintet_running, write_home
+from tests.faults.processes import python_running, quintet, quintet_running, write_home
 
 pytestmark = pytest.mark.fault
 READERS = 8
@@ -134,6 +135,22 @@ def _follow(home: Path, got: list[dict[str, Any]], lines: int) -> None:
             got.append(json.loads(line))
             index += 1
         follower.kill()
+
+
+@pytest.mark.req("reliability:R4", "mechanisms:M1.gap")
+async def test_nobody_is_told_of_a_gap_where_nothing_was_pruned(tmp_path: Path) -> None:
+    """Housekeeping looks at a store whose deltas are all within the grace period; then they are pruned indeed."""
+    home = write_home(tmp_path / "home", 'scope: turn\nrepeat: 20 text: "word "\n')
+    lines = (await asyncio.to_thread(quintet, "run", "--json", "first", home=home)).lines
+    async with opened(home) as app:
+        now = app.clock.now_ms()
+        assert (await app.journal.prune(now_ms=now)).deltas == 0
+        assert [type(e) async for e in replay(app.journal, 0)] == [Event] * (len(lines) + 1)  # and thread.created
+        assert (await app.journal.prune(now_ms=now + 3_600_000)).deltas == 20
+        kept = [e async for e in replay(app.journal, 0)]
+    assert isinstance(kept[0], Gap)
+    assert not [e for e in kept[1:] if not isinstance(e, Event) or not is_fact(e.kind)]
+    assert len(kept) == 1 + len(lines) + 1 - 20
 
 
 @pytest.mark.req("reliability:R6")

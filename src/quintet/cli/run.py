@@ -21,12 +21,14 @@ from quintet.domain.item import TextPart
 from quintet.domain.principal import local
 from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
 from quintet.domain.turn import ClientKey, Mode, Turn
+from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.engine.interactions import OnAsk
 from quintet.engine.subscription import Subscription, replay
 
 ME = local("cli")
 LARGEST_PROMPT = 10 * 1024 * 1024
 LAST_EVENTS_WITHIN_S = 5.0
+LONGEST_WAIT_S = 365 * 86_400.0
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -38,7 +40,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--mode", choices=[m.value for m in Mode], help="how much may happen unasked (default: ask)")
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
     parser.add_argument("--max-steps", type=positive, metavar="N", help="model calls at most")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="cancel after this long (exit 124)")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel after this long (exit 124)")
     parser.add_argument("--idempotency-key", default="", metavar="K", help="the same key and prompt run once a day")
 
 
@@ -70,6 +72,7 @@ async def run(invocation: Invocation) -> int:
             with _Stopping(app, started.turn, flags.timeout) as stopping:
                 ended = await _watch(app, started.turn, subscription, view, folded=started.folded)
         view.end(ended)
+        await app.housekeeping.tidy(ON_THE_WAY_OUT_S)
     if stopping.timed_out:
         return exits.TIMEOUT
     return exits.of_turn(ended.state, ended.error) or (exits.DENIED if view.denied else exits.DONE)
@@ -208,10 +211,17 @@ def _on_ask(text: str) -> tuple[OnAsk, float | None]:
         return (OnAsk.WAIT if sys.stdin.isatty() else OnAsk.DENY), None
     word, _, seconds = text.partition(":")
     try:
-        if word == "wait" and float(seconds) > 0:
-            return OnAsk.WAIT, float(seconds)
-    except ValueError:
+        if word == "wait":
+            return OnAsk.WAIT, _seconds(seconds)
+    except (ValueError, argparse.ArgumentTypeError):
         pass
     if text in ("deny", "fail"):
         return OnAsk(text), None
     raise Invalid(f"--on-ask {text} is not understood.", next_step="Use deny, fail or wait:SECONDS.")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= LONGEST_WAIT_S:  # not true of nan either
+        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
+    return seconds

@@ -6,7 +6,6 @@ Pure: works on given values, knows neither where they come from nor where the te
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterable
 from typing import TypeVar
@@ -106,6 +105,8 @@ class RedactedStream:
 
 
 def _forms(value: str) -> set[str]:
+    import json  # only where there are secrets
+
     raw = value.encode()
     forms = {value, quote(value, safe=""), quote_plus(value)}
     forms |= {_json_inside(value).decode(), json.dumps(value)[1:-1]}  # as a call's input has it, with and without \u

@@ -18,21 +18,25 @@ QUEUE_LIMIT = 1_000
 PAGE = 500
 
 
-def gap_after(cursor: int, marks: Marks) -> Gap | None:
-    """What a reader at this cursor can no longer get; facts are never part of it."""
-    if cursor >= marks.pruned_through:
-        return None
-    return Gap(cursor + 1, marks.pruned_through, cursor < marks.signals_through)
+def gap_after(cursor: int, marks: Marks, root: str) -> Gap | None:
+    """What a reader at this cursor can no longer get. Facts are never part of it; signals belong to no thread."""
+    signals = not root and cursor < marks.signals_through
+    through = max(marks.pruned_through, marks.signals_through if signals else 0)
+    return Gap(cursor + 1, through, signals) if cursor < through else None
 
 
 async def replay(journal: Journal, after: int, root: str = "") -> AsyncIterator[Event | Gap]:
     """Everything kept after the cursor until now, then the end."""
-    marks = await journal.marks()
-    if (gap := gap_after(after, marks)) is not None:
-        yield gap
+    last = (await journal.marks()).last
+    told = 0
     while page := await journal.events(after, root=root, limit=PAGE):
+        # Looked up after the page: what was pruned while it was read is told too.
+        gap = gap_after(after, await journal.marks(), root)
+        if gap is not None and gap.to_seq > told:
+            told = gap.to_seq
+            yield gap
         for event in page:
-            if event.seq > marks.last:
+            if event.seq > last:
                 return
             yield event
         after = page[-1].seq
@@ -92,13 +96,14 @@ class Subscription:
             self.close()
 
     async def _page(self) -> AsyncIterator[Event | Gap]:
-        marks = await self._journal.marks()
-        if self._told_gap_to < marks.pruned_through and (gap := gap_after(self.cursor, marks)) is not None:
-            self._told_gap_to = marks.pruned_through
-            yield gap
         self._queue.clear()  # what was published until now is in the store, so it will be in the pages
         self._lost = False
         events = await self._journal.events(self.cursor, root=self.root, limit=PAGE)
+        # Looked up after the page: what was pruned while it was read is told too.
+        gap = gap_after(self.cursor, await self._journal.marks(), self.root)
+        if gap is not None and gap.to_seq > self._told_gap_to:
+            self._told_gap_to = gap.to_seq
+            yield gap
         for event in events:
             self._cursor = event.seq
             yield event

@@ -160,8 +160,9 @@ class Turns:
         for turn in list(self._queued):
             await drop_queued(self._feed, turn)  # its task sees that; one that was just claimed is stopped like others
         for running in list(self._running.values()):
-            await self._tell_stopping(running)
-            running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
+            if running.stopped_as is None:
+                await self._tell_stopping(running)
+                running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         if self._tasks:
             _, left = await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
             for task in left:

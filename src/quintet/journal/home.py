@@ -47,6 +47,11 @@ class Home:
         finally:
             os.close(fd)
 
+    def keep_reserve(self) -> None:
+        """At opening: take it if it is missing and there is room; else the first refused write will ask again."""
+        if not os.path.exists(self.reserve):
+            self.room_again()
+
     def free_reserve(self) -> None:
         with contextlib.suppress(OSError):
             os.unlink(self.reserve)

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 import quintet
-from quintet.domain.errors import QuintetError, StorageDamaged, StorageReadOnly, VersionMismatch
+from quintet.domain.errors import QuintetError, StorageDamaged, StorageFull, StorageReadOnly, VersionMismatch
 from quintet.domain.ids import new_id
 from quintet.domain.ports import Clock
 from quintet.journal import owners, wal
@@ -48,11 +48,14 @@ async def open_journal(
     boot_id: str | None = None,
     read_only: bool = False,
     schema: Schema = CURRENT,
+    vfs: str | None = None,
 ) -> StoredJournal:
-    """The journal of this home. One that cannot be written is opened for reading, and says so in its report."""
+    """The journal of this home. One that cannot be written is opened for reading, and says so in its report.
+    `vfs` names another file layer of SQLite, through which tests watch or break its writes."""
     place = Home(home)
     try:
-        opened = await asyncio.to_thread(_open, place, protocol, boot_id or this_boot(), schema, read_only=read_only)
+        boot = boot_id or this_boot()
+        opened = await asyncio.to_thread(_open, place, protocol, boot, schema, vfs, read_only=read_only)
         store = SqliteStore(
             place,
             clock=clock or SystemClock(),
@@ -61,7 +64,7 @@ async def open_journal(
             owner=opened.lock.id if opened.lock else new_id("own"),
             version=schema.version,
             writing=opened.writing,
-            connect=lambda: connect(opened.source, opened.flags),
+            connect=lambda: connect(opened.source, opened.flags, vfs),
         )
     except (apsw.Error, OSError) as error:
         raise as_storage_error(error) from error
@@ -71,17 +74,21 @@ async def open_journal(
     return journal
 
 
-def _open(place: Home, protocol: str, boot: str, schema: Schema, *, read_only: bool) -> _Opened:
+def _open(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None, *, read_only: bool) -> _Opened:
     if _sqlite_version() < OLDEST_SQLITE:
         raise VersionMismatch(f"SQLite {apsw.sqlite_lib_version()} is too old for several processes at one file.")
-    if not read_only:
+    for last_try in (False, True) if not read_only else ():
         try:
             place.prepare()
-            return _open_for_writing(place, protocol, boot, schema)
+            return _open_for_writing(place, protocol, boot, schema, vfs)
         except (OSError, apsw.Error, StorageReadOnly) as error:
             known = as_storage_error(error)
-            if not isinstance(known, StorageReadOnly) or not os.path.exists(place.database):
+            if isinstance(known, StorageFull) and not last_try:
+                place.free_reserve()  # what it was kept for: a process must be able to start and say what is wrong
+                continue
+            if not isinstance(known, StorageReadOnly | StorageFull) or not os.path.exists(place.database):
                 raise _about(known, place) from error
+            break
     return _open_for_reading(place, schema)
 
 
@@ -95,14 +102,14 @@ def _sqlite_version() -> tuple[int, ...]:
     return tuple(int(n) for n in apsw.sqlite_lib_version().split("."))
 
 
-def connect(source: str, flags: int = _WRITE) -> apsw.Connection:
-    connection = apsw.Connection(source, flags=flags, statementcachesize=200)
+def connect(source: str, flags: int = _WRITE, vfs: str | None = None) -> apsw.Connection:
+    connection = apsw.Connection(source, flags=flags, vfs=vfs, statementcachesize=200)
     connection.set_busy_timeout(BUSY_MS)
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
 
-def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema) -> _Opened:
+def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None) -> _Opened:
     opened = _Opened()
     opened.source = place.database
     with owners.Gate(place.run):
@@ -112,15 +119,15 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema) -> 
             walked = wal.walk(place.log)
             saved = wal.save_aside(place.log) if walked.lost else ""
         check_file(place.database, frames=walked.frames if not living else 1)
-        opened.writing = connection = connect(place.database)
+        opened.writing = connection = connect(place.database, _WRITE, vfs)
         try:
             connection.execute("PRAGMA secure_delete = ON").fetchall()
             connection.execute("PRAGMA journal_size_limit = 8388608").fetchall()
             migrated, backup = bring_up(connection, place, schema, living, boot)
             _check_tables(connection)
             _note_boot(connection, boot, lost=walked.dropped > 0)
-            place.take_reserve()
             opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
+            place.keep_reserve()
         except BaseException:
             connection.close()
             raise

@@ -17,10 +17,12 @@ def prune_step(tx: Transaction, now_ms: int, grace_ms: int) -> tuple[int, int, b
     # A turn that runs or ended within the grace keeps everything from its start on; items never outlive their turn
     # unfinished, so no unfinished item can lie below.
     end = tx.next - 1 if first is None else min(first, tx.next) - 1
-    through = min(end, counter.pruned_through + SPAN)
-    if through <= counter.pruned_through:
-        return 0, 0, False
-    count, size = tx.rows.drop_deltas(counter.pruned_through, through)
+    through, count, size = counter.pruned_through, 0, 0
+    while not count and through < end:
+        after, through = through, min(end, through + SPAN)
+        count, size = tx.rows.drop_deltas(after, through)
+    if not count:
+        return 0, 0, False  # nothing is gone, so nobody may be told of a gap
     tx.rows.set_marks(pruned_through=through, signals_through=counter.signals_through)
     return count, size, through < end
 

@@ -16,12 +16,13 @@ from quintet.domain.event import Draft
 from quintet.domain.ports import Clock, Listener
 from quintet.domain.turn import Lease
 from quintet.journal import owners
+from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home
 from quintet.journal.jobs import Errand, Job, Outcome, Waiting
 from quintet.journal.publisher import Publisher
 from quintet.journal.reader import Asked, Reader, settle_future
 from quintet.journal.rows import Reads
-from quintet.journal.statements import SQL
+from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.transaction import Transaction
 from quintet.journal.writer import Writer
@@ -152,14 +153,16 @@ class SqliteStore:
         return self._publisher.listen(listener, self._newest)
 
     def _newest(self) -> int:
-        for row in self._watch.execute(SQL["counter"]):
-            return int(row[0]) - 1
-        return 0
+        return self._ask(SQL["counter"]) - 1
 
     def _read_data_version(self) -> int:
-        for (version,) in self._watch.execute("PRAGMA data_version"):
-            return int(version)
-        return 0
+        return self._ask("PRAGMA data_version")
+
+    def _ask(self, sql: str) -> int:
+        try:
+            return number(self._watch, sql)
+        except apsw.Error as error:
+            raise as_storage_error(error) from error
 
     def changed_elsewhere(self) -> bool:
         version = self._read_data_version()

@@ -10,8 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from quintet.domain.command import Command
-from quintet.domain.errors import NotFound
-from quintet.domain.event import KIND_BY_NAME
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
 from quintet.domain.item import Damaged, text_of
@@ -20,6 +18,7 @@ from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.journal.codec import decode, encode, item_of
 from quintet.journal.packing import packed, unpacked
 from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
+from quintet.journal.sqlite_keys import Keys
 from quintet.journal.statements import SQL
 
 T = TypeVar("T")
@@ -27,7 +26,6 @@ ORDINAL_BITS = 24
 _ORDINALS = 1 << ORDINAL_BITS
 _MANY = 64
 _INSERT_MANY = SQL["insert_event"] + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (_MANY - 1)
-_CACHED = 20_000
 _AFTER_ALL = (1 << 62, "")
 
 
@@ -35,81 +33,15 @@ class SqliteRows:
     def __init__(self, connection: apsw.Connection) -> None:
         self._run = connection.execute
         self._many = connection.executemany
-        self._kind_codes: dict[str, int] = {}
-        self._kind_names: dict[int, str] = {}
-        self._thread_keys: dict[str, int] = {}
-        self._thread_ids: dict[int | None, str] = {}
-        self._turn_keys: dict[str, int] = {}
-        self._turn_ids: dict[int | None, str] = {}
+        keys = self._keys = Keys(connection)
+        self._thread_key, self._thread_id = keys.thread_key, keys.thread_id
+        self._turn_key, self._turn_id = keys.turn_key, keys.turn_id
         self._waiting: list[EventRow] = []  # events of this transaction that are not in the file yet
-        self.forget()
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
         self._waiting.clear()
-        for known in (self._kind_codes, self._kind_names, self._thread_keys, self._turn_keys):
-            known.clear()
-        self._thread_ids = {None: ""}
-        self._turn_ids = {None: ""}
-
-    # --- keys ------------------------------------------------------------------------------------------------------
-    def _kind_code(self, name: str) -> int:
-        code = self._kind_codes.get(name)
-        if code is None:
-            self._learn_kinds()
-            code = self._kind_codes.get(name)
-        if code is None:
-            code = self._value("insert_kind", (name, KIND_BY_NAME[name].durability.value))
-            self._kind_codes[name] = code
-            self._kind_names[code] = name
-        return code
-
-    def _learn_kinds(self) -> None:
-        for code, name in self._run(SQL["kinds"]):
-            self._kind_codes[name] = code
-            self._kind_names[code] = name
-
-    def _thread_key(self, thread: str) -> int | None:
-        if not thread:
-            return None
-        key = self._thread_keys.get(thread)
-        if key is None:
-            key = self._value("thread_key", (thread,))
-            if key is None:
-                raise NotFound(f"There is no thread {thread}.", thread=thread)
-            if len(self._thread_keys) > _CACHED:
-                self._thread_keys.clear()
-            self._thread_keys[thread] = key
-        return key
-
-    def _turn_key(self, turn: str) -> int | None:
-        if not turn:
-            return None
-        key = self._turn_keys.get(turn)
-        if key is None:
-            key = self._value("turn_key", (turn,))
-            if key is None:
-                raise NotFound(f"There is no turn {turn}.", turn=turn)
-            if len(self._turn_keys) > _CACHED:
-                self._turn_keys.clear()
-            self._turn_keys[turn] = key
-        return key
-
-    def _thread_id(self, key: int | None) -> str:
-        found = self._thread_ids.get(key)
-        if found is None:
-            if len(self._thread_ids) > _CACHED:
-                self._thread_ids = {None: ""}
-            found = self._thread_ids[key] = self._value("thread_id", (key,)) or ""
-        return found
-
-    def _turn_id(self, key: int | None) -> str:
-        found = self._turn_ids.get(key)
-        if found is None:
-            if len(self._turn_ids) > _CACHED:
-                self._turn_ids = {None: ""}
-            found = self._turn_ids[key] = self._value("turn_id", (key,)) or ""
-        return found
+        self._keys.forget()
 
     # --- small helpers -------------------------------------------------------------------------------------------
     def _value(self, name: str, bindings: Sequence[Any] = ()) -> Any:
@@ -135,12 +67,13 @@ class SqliteRows:
         self.write_out()
         out = []
         for seq, kind, at_ms, root, thread, turn, total, body in self._run(SQL[name], bindings):
-            if kind not in self._kind_names:
-                self._learn_kinds()
             above = self._thread_id(root)
             here = above if thread is None else self._thread_id(thread)
-            name = self._kind_names.get(kind, "")
-            out.append(EventRow(seq, name, at_ms, here, above, self._turn_id(turn), unpacked(body), total))
+            out.append(
+                EventRow(
+                    seq, self._keys.kind_name(kind), at_ms, here, above, self._turn_id(turn), unpacked(body), total
+                )
+            )
         return out
 
     def _item_row(self, thread: str, row: tuple[Any, ...]) -> ItemRow:
@@ -152,7 +85,12 @@ class SqliteRows:
         """A turn's id and thread are columns and not repeated in its body."""
         out = []
         for turn, thread, body in self._run(SQL[name], bindings):
-            row = decode(unpacked(body), TurnRow)
+            try:
+                row = decode(unpacked(body), TurnRow)
+            except msgspec.MsgspecError:
+                if name == "turn":
+                    raise
+                continue  # as in `_all`
             out.append(replace(row, turn=replace(row.turn, id=turn, thread=self._thread_id(thread))))
         return out
 
@@ -294,7 +232,7 @@ class SqliteRows:
             self._many(SQL["insert_event"], [self._bound(row) for row in rows[at:]])
 
     def _bound(self, row: EventRow) -> tuple[Any, ...]:
-        kind = self._kind_codes.get(row.kind) or self._kind_code(row.kind)
+        kind = self._keys.kind_code(row.kind)
         root = self._thread_key(row.root)
         thread = None if row.thread == row.root else self._thread_key(row.thread)
         return row.seq, kind, row.at_ms, root, thread, self._turn_key(row.turn), row.sum, row.body
@@ -377,7 +315,7 @@ class SqliteRows:
         self.write_out()
         here = self.thread(thread)
         root = self._thread_key(here.root if here else thread)
-        deleted = self._kind_code("thread.deleted")
+        deleted = self._keys.kind_code("thread.deleted")
         doomed = self._run(SQL["doomed_events"], (root, self._thread_key(thread), deleted, limit)).fetchall()
         if doomed:
             self._many(SQL["drop_event"], doomed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import NotFound
@@ -78,19 +79,18 @@ class StoredJournal:
         return await self.store.write("claim", lambda tx: turns.claim(tx, turn, mode=Mode(mode), model=model))
 
     async def finish(self, lease: Lease, finished: TurnFinished, drafts: Sequence[Draft] = ()) -> list[Event]:
-        work = lambda tx: turns.finish(tx, lease, finished, drafts)  # noqa: E731
+        work = partial(turns.finish, lease=lease, finished=finished, drafts=drafts)
         return await self.store.write("finish", work, settling=True)
 
     async def drop_queued(self, turn: str, finished: TurnFinished) -> bool:
-        work = lambda tx: turns.drop_queued(tx, turn, finished)  # noqa: E731
+        work = partial(turns.drop_queued, turn=turn, finished=finished)
         return await self.store.write("finish", work, settling=True)
 
     async def recover(self, thread: str = "") -> Recovery:
         ended: list[str] = []
         unknown: list[str] = []
         for root in await self.store.read(lambda rows: self._dead_roots(rows, thread)):
-            work = lambda tx, root=root: recovery.end_dead(tx, root)  # noqa: E731
-            found = await self.store.write("recover", work, settling=True)
+            found = await self.store.write("recover", partial(recovery.end_dead, thread=root), settling=True)
             ended += found.turns
             unknown += found.unknown
         return Recovery(tuple(ended), tuple(unknown))
@@ -109,7 +109,7 @@ class StoredJournal:
         return list(roots)
 
     async def resolve(self, interaction: str, decision: Decision, *, grant: Grant | None = None) -> Interaction:
-        work = lambda tx: answers.resolve(tx, interaction, decision, grant)  # noqa: E731
+        work = partial(answers.resolve, interaction=interaction, decision=decision, grant=grant)
         return await self.store.write("resolve", work, settling=decision.by == ENGINE)
 
     async def post(self, command: Command) -> Command:
@@ -136,7 +136,7 @@ class StoredJournal:
         deltas = size = 0
         more = True
         while more:
-            work = lambda tx: pruning.prune_step(tx, now_ms, int(grace_s * 1000))  # noqa: E731
+            work = partial(pruning.prune_step, now_ms=now_ms, grace_ms=int(grace_s * 1000))
             count, gone, more = await self.store.write("prune", work)
             deltas, size = deltas + count, size + gone
         signals = await self.store.write("prune", lambda tx: pruning.prune_signals(tx, now_ms))

@@ -30,6 +30,7 @@ from tests.unit.journal.nouns import (
 )
 
 
+@pytest.mark.req("mechanisms:M2.answers")
 async def test_the_first_answer_wins_whoever_gives_it(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread, lease = await started(here)
@@ -48,6 +49,7 @@ async def test_the_first_answer_wins_whoever_gives_it(processes: Processes) -> N
     assert await there.interactions(root=thread.id, pending=False) == won
 
 
+@pytest.mark.req("mechanisms:M2.answers")
 async def test_an_answer_carries_its_grant_in_the_same_commit(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     request = a_request()
@@ -83,6 +85,7 @@ async def test_a_request_reads_as_it_was_asked_even_after_its_answer(journal: St
     assert not any(e.damaged for e in again)
 
 
+@pytest.mark.req("mechanisms:M2.commands")
 async def test_a_command_waits_for_its_outcome(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread, lease = await started(here)
@@ -100,6 +103,7 @@ async def test_a_command_waits_for_its_outcome(processes: Processes) -> None:
         await here.command("cmd_none")
 
 
+@pytest.mark.req("mechanisms:M2.commands")
 async def test_a_command_for_an_ended_turn_is_refused(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     waiting = await journal.post(a_steer(thread.id, lease.turn))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import stat
 import struct
 import time
@@ -12,11 +13,13 @@ from pathlib import Path
 import apsw
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.errors import QuintetError, StorageDamaged, StorageReadOnly, VersionMismatch
 from quintet.domain.event import Draft
 from quintet.domain.ids import new_id
+from quintet.domain.interaction import Approval
 from quintet.domain.item import AssistantMessage, Damaged, Item
 from quintet.domain.thread import ThreadQuery
 from quintet.journal import StoredJournal, open_journal
@@ -66,6 +69,7 @@ async def filled(home: Path, turns: int = 3) -> list[ev.Event]:
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
+@pytest.mark.req("mechanisms:M1.ceiling")
 async def test_after_a_reboot_numbers_go_on_from_the_ceiling(tmp_path: Path) -> None:
     before = await opened(tmp_path, boot_id="first")
     await before.create_thread(a_thread())
@@ -81,6 +85,7 @@ async def test_after_a_reboot_numbers_go_on_from_the_ceiling(tmp_path: Path) -> 
         await after.close()
 
 
+@pytest.mark.req("mechanisms:M1.ceiling")
 async def test_no_number_above_the_ceiling_is_ever_used(tmp_path: Path) -> None:
     journal = await opened(tmp_path)
     thread = await journal.create_thread(a_thread())
@@ -97,6 +102,7 @@ async def test_no_number_above_the_ceiling_is_ever_used(tmp_path: Path) -> None:
     await journal.close()
 
 
+@pytest.mark.req("mechanisms:M1.ceiling")
 async def test_a_ceiling_is_raised_in_a_synced_commit_of_its_own(tmp_path: Path) -> None:
     journal = await opened(tmp_path)
     with database(tmp_path) as raw:
@@ -113,6 +119,7 @@ async def test_a_ceiling_is_raised_in_a_synced_commit_of_its_own(tmp_path: Path)
     await journal.close()
 
 
+@pytest.mark.req("mechanisms:M1.facts", "mechanisms:M1.deltas")
 async def test_deltas_alone_are_not_synced_and_facts_are(tmp_path: Path) -> None:
     journal = await opened(tmp_path)
     _, lease = await started(journal)
@@ -139,7 +146,7 @@ def first_with(raw: apsw.Connection, text: str) -> list[int]:
 
 
 # --- damage ---------------------------------------------------------------------------------------------------------
-@pytest.mark.req("reliability:R3")
+@pytest.mark.req("reliability:R3", "mechanisms:M1.checksum")
 async def test_a_damaged_row_is_shown_as_damaged_and_the_rest_served(tmp_path: Path) -> None:
     good = await filled(tmp_path)
     with database(tmp_path) as raw:
@@ -214,7 +221,7 @@ def put(home: Path, main: bytes, log: bytes) -> None:
     (home / "quintet.db-shm").unlink(missing_ok=True)
 
 
-@pytest.mark.req("reliability:R3")
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
 async def test_frames_behind_a_bad_one_are_counted_and_saved_aside(tmp_path: Path) -> None:
     main, log = await with_log(tmp_path, 20)
     frames = (len(log) - 32) // (24 + 4096)
@@ -237,7 +244,7 @@ async def test_frames_behind_a_bad_one_are_counted_and_saved_aside(tmp_path: Pat
     await journal.close()
 
 
-@pytest.mark.req("reliability:R3")
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
 async def test_a_torn_tail_is_no_damage(tmp_path: Path) -> None:
     main, log = await with_log(tmp_path, 10)
     for cut in (1, 700, 24 + 4096, 3 * (24 + 4096) + 5):
@@ -288,11 +295,26 @@ async def test_what_is_no_database_is_refused_with_the_next_step(tmp_path: Path)
         await opened(tmp_path)
 
 
+@pytest.mark.req("mechanisms:M5.delete")
+async def test_what_was_erased_is_gone_from_the_file(tmp_path: Path) -> None:
+    journal = await opened(tmp_path)
+    thread, lease = await started(journal, text="please keep zanzibarword to yourself")
+    journal.push([text_delta("itm_1", 0, "zanzibarword")], lease)
+    request = replace(a_request(), request=Approval("shell", "echo zanzibarword"))
+    await journal.append([asked(request), said("zanzibarword"), said("zanzibarword " * 500)], lease=lease)
+    await journal.finish(lease, DONE)
+    await journal.store.tidy()
+    assert b"zanzibarword" in (tmp_path / "quintet.db").read_bytes()
+    await journal.delete_thread(thread.id)
+    await journal.close()
+    assert b"zanzibarword" not in (tmp_path / "quintet.db").read_bytes()
+
+
 # --- versions -------------------------------------------------------------------------------------------------------
 NEXT = Schema(2, (Step(2, "ALTER TABLE projects ADD COLUMN color TEXT; CREATE TABLE extra (x)"),))
 
 
-@pytest.mark.req("reliability:R21")
+@pytest.mark.req("reliability:R21", "mechanisms:M2.migration")
 async def test_an_older_format_is_migrated_once_after_a_backup(tmp_path: Path) -> None:
     events = await filled(tmp_path)
     journal = await opened(tmp_path, schema=NEXT)
@@ -312,7 +334,7 @@ async def test_an_older_format_is_migrated_once_after_a_backup(tmp_path: Path) -
     await again.close()
 
 
-@pytest.mark.req("reliability:R21")
+@pytest.mark.req("reliability:R21", "mechanisms:M2.migration")
 async def test_a_migration_waits_for_no_living_owner_and_names_them(tmp_path: Path) -> None:
     old = await opened(tmp_path)
     with pytest.raises(VersionMismatch) as refused:
@@ -332,7 +354,7 @@ async def test_an_older_quintet_refuses_a_newer_format(tmp_path: Path) -> None:
         assert "newer Quintet" in refused.value.message
 
 
-@pytest.mark.req("reliability:R21")
+@pytest.mark.req("reliability:R21", "mechanisms:M2.migration")
 async def test_a_process_that_finds_a_newer_format_writes_nothing_more(tmp_path: Path) -> None:
     journal = await opened(tmp_path)
     _, lease = await started(journal)
@@ -374,6 +396,7 @@ async def test_everything_in_the_home_is_private_from_the_first_moment(tmp_path:
     await journal.close()
 
 
+@pytest.mark.req("mechanisms:M2.liveness")
 async def test_a_lock_file_says_who_holds_it_and_goes_with_its_process(files: Processes) -> None:
     here, there = await files.another(), await files.another()
     assert files.home is not None
@@ -423,7 +446,8 @@ async def test_a_home_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
 
 
 # --- size and speed -------------------------------------------------------------------------------------------------
-WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dogs", "while", "seven", "wizards", "brew", "ale"]
+_DICE = random.Random(7)
+WORDS = ["".join(_DICE.choices("etaoinshrdlu", k=_DICE.randint(2, 9))) for _ in range(3000)]
 
 
 async def test_the_file_stays_near_what_was_said(tmp_path: Path) -> None:
@@ -432,9 +456,9 @@ async def test_the_file_stays_near_what_was_said(tmp_path: Path) -> None:
     payload = 0
     threads = [await journal.create_thread(a_thread()) for _ in range(20)]
     for n in range(300):
-        _, lease = await started(journal, threads[n % 20], text=f"{n}: " + " ".join(WORDS))
+        _, lease = await started(journal, threads[n % 20], text=f"{n}: " + " ".join(_DICE.sample(WORDS, 20)))
         item = new_id("itm")
-        words = [WORDS[(n * 7 + k * k) % len(WORDS)] + " " for k in range(500)]
+        words = [word + " " for word in _DICE.sample(WORDS, 500)]
         journal.push([text_delta(item, k, w) for k, w in enumerate(words)], lease)
         await journal.append([said("".join(words))], lease=lease)
         await journal.finish(lease, DONE)

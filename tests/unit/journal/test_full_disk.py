@@ -15,7 +15,7 @@ from quintet.domain.errors import StorageFull, StorageReadOnly
 from quintet.domain.event import Draft
 from quintet.domain.interaction import Decision, Verdict
 from quintet.domain.principal import ENGINE
-from quintet.domain.turn import TurnState
+from quintet.domain.turn import Lease, TurnState
 from quintet.journal import StoredJournal, open_journal
 from quintet.journal.home import RESERVE_BYTES
 from tests.unit.journal.nouns import (
@@ -44,8 +44,8 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
-def fill(place: Path, *, leave: int = 0) -> Path:
-    path = place / "ballast"
+def fill(place: Path, *, leave: int = 0, name: str = "ballast") -> Path:
+    path = place / name
     free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, max(free - leave, 1))
@@ -56,7 +56,7 @@ async def opened(place: Path, **how: bool) -> StoredJournal:
     return await open_journal(place / "home", protocol="test", **how)
 
 
-async def until_full(journal: StoredJournal, lease: ev.Lease) -> int:  # type: ignore[name-defined]
+async def until_full(journal: StoredJournal, lease: Lease) -> int:
     count = 0
     while True:
         try:
@@ -116,6 +116,25 @@ async def test_a_dead_turn_is_recovered_on_a_full_disk(small: Path) -> None:
     assert found.turns == (lease.turn,)
     await here.close()
     await there.close()
+
+
+@pytest.mark.req("reliability:R9")
+async def test_a_process_can_start_and_read_on_a_full_disk(small: Path) -> None:
+    journal = await opened(small)
+    thread, lease = await started(journal)
+    ballast = fill(small)
+    await until_full(journal, lease)
+    fill(small, name="more ballast")
+    reader = await opened(small)
+    assert (await reader.thread(thread.id)).id == thread.id
+    with pytest.raises((StorageFull, StorageReadOnly)):
+        await reader.create_thread(a_thread())
+    await reader.close()
+    ballast.unlink()
+    await journal.close()
+    again = await opened(small)
+    await again.create_thread(a_thread())
+    await again.close()
 
 
 @pytest.mark.req("reliability:R10")

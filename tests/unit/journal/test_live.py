@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from quintet.domain.event import Event
 from quintet.journal import StoredJournal
 from tests.unit.journal.conftest import Processes
@@ -44,6 +46,7 @@ async def test_what_was_committed_before_listening_is_not_published(processes: P
     assert len(heard) == 1
 
 
+@pytest.mark.req("mechanisms:M1.publisher")
 async def test_events_of_others_come_in_their_place_before_own_ones(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     heard: list[Event] = []
@@ -76,6 +79,7 @@ async def test_tailing_publishes_what_others_wrote_page_by_page(processes: Proce
     assert not here.changed_elsewhere()
 
 
+@pytest.mark.req("mechanisms:M1.counter", "mechanisms:M1.publisher")
 async def test_two_writing_processes_publish_the_same_order_to_all(processes: Processes) -> None:
     both = [await processes.another(), await processes.another()]
     heard: list[list[Event]] = [[], []]

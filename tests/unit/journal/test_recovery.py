@@ -70,6 +70,7 @@ async def test_recovering_twice_changes_nothing_more(processes: Processes) -> No
     assert await everything(there) == before
 
 
+@pytest.mark.req("mechanisms:M2.writers")
 async def test_a_dead_owner_that_wakes_up_writes_nothing_more(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread, lease = await started(here)
@@ -82,6 +83,7 @@ async def test_a_dead_owner_that_wakes_up_writes_nothing_more(processes: Process
     assert kinds(await everything(there)).count("turn.finished") == 1
 
 
+@pytest.mark.req("mechanisms:M2.recovery")
 async def test_claiming_from_a_dead_owner_ends_its_turn_in_the_same_commit(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread, dead = await started(here)
@@ -105,6 +107,7 @@ async def test_enqueueing_for_an_idle_thread_does_not_count_the_dead(processes: 
         assert (await there.turn(dead)).state is TurnState.INTERRUPTED
 
 
+@pytest.mark.req("mechanisms:M2.queue_death")
 async def test_queued_turns_of_a_dead_runner_are_ended(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread = await here.create_thread(a_thread())
@@ -117,6 +120,7 @@ async def test_queued_turns_of_a_dead_runner_are_ended(processes: Processes) -> 
         await there.claim(lost.id, mode="ask", model="")
 
 
+@pytest.mark.req("mechanisms:M2.recovery", "mechanisms:M4.holds")
 async def test_holding_requests_are_denied_and_deferred_ones_stay_open(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread, lease = await started(here)
@@ -132,6 +136,7 @@ async def test_holding_requests_are_denied_and_deferred_ones_stay_open(processes
     assert (await there.command(steer.id)).outcome is Outcome.OWNER_GONE
 
 
+@pytest.mark.req("mechanisms:M2.recovery")
 async def test_an_effect_without_result_is_unknown_and_never_more_than_that(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread, lease = await started(here)
@@ -162,6 +167,7 @@ async def test_an_effect_without_result_is_unknown_and_never_more_than_that(proc
     assert results["answered"].text == "fine"
 
 
+@pytest.mark.req("mechanisms:M2.recovery")
 async def test_streamed_text_of_items_never_added_is_kept_as_partial(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread, lease = await started(here)
@@ -206,6 +212,7 @@ async def test_an_accepted_steer_the_model_never_got_becomes_part_of_the_thread(
     assert "turn.steered" in kinds(await everything(there))
 
 
+@pytest.mark.req("mechanisms:M2.liveness")
 async def test_an_owner_is_alive_to_itself_and_others_until_it_dies(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     assert here.owner != there.owner

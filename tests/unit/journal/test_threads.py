@@ -16,7 +16,7 @@ from quintet.domain.item import AssistantMessage, Item, ToolCall, user_text
 from quintet.domain.thread import Handle, ThreadQuery
 from quintet.domain.turn import ClientKey
 from quintet.domain.view import ViewReason
-from quintet.journal import StoredJournal
+from quintet.journal import StoredJournal, pruning
 from quintet.journal.searching import words_of
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
@@ -52,6 +52,7 @@ async def test_a_fork_keeps_the_ordinals_it_was_given(journal: StoredJournal) ->
     assert kinds(await everything(journal, thread.id))[:4] == ["thread.created", *["item.added"] * 3]
 
 
+@pytest.mark.req("mechanisms:M7.handles")
 async def test_a_handle_names_one_living_thread(journal: StoredJournal) -> None:
     handle = Handle("kward", "scope", "session-1")
     first = await journal.create_thread(a_thread(), handle=handle)
@@ -108,6 +109,7 @@ async def test_a_project_is_registered_once_per_root_under_a_free_name(processes
     assert len(await here.projects()) == 3
 
 
+@pytest.mark.req("mechanisms:M5.replace")
 async def test_replacing_hides_everything_and_needs_an_idle_thread(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     with pytest.raises(Busy):
@@ -138,6 +140,7 @@ async def test_search_finds_words_and_their_beginnings_in_items(journal: StoredJ
     assert await journal.search("parser", project="prj_other") == []
 
 
+@pytest.mark.req("mechanisms:M5.hidden")
 async def test_hidden_items_are_searched_only_when_asked(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     await journal.append([said("walrus")], lease=lease)
@@ -162,6 +165,7 @@ def test_words_are_runs_of_letters_and_digits() -> None:
 
 
 # --- deleting ---------------------------------------------------------------------------------------------------------
+@pytest.mark.req("mechanisms:M5.delete")
 async def test_a_deleted_thread_leaves_only_a_tombstone_and_its_last_event(journal: StoredJournal) -> None:
     thread, lease = await started(journal, text="secretword")
     request = a_request(holds=False)
@@ -219,6 +223,7 @@ async def test_deleting_a_root_deletes_its_children(journal: StoredJournal) -> N
         await journal.thread(sibling.id)
 
 
+@pytest.mark.req("mechanisms:M5.delete")
 async def test_an_interrupted_erasure_is_finished_later(processes: Processes) -> None:
     here = await processes.another()
     thread, lease = await started(here)
@@ -247,6 +252,7 @@ async def streamed(journal: StoredJournal, count: int = 3) -> str:
     return thread.id
 
 
+@pytest.mark.req("mechanisms:M1.deltas")
 async def test_deltas_go_after_the_grace_and_facts_stay(journal: StoredJournal, clock: Clock) -> None:
     await streamed(journal)
     facts = [e for e in await everything(journal) if e.kind != "text.delta"]
@@ -263,6 +269,29 @@ async def test_deltas_go_after_the_grace_and_facts_stay(journal: StoredJournal, 
     assert (await journal.prune(now_ms=clock.now)).deltas == 0
 
 
+class Ping(ev.Payload, frozen=True):
+    n: int
+
+
+@pytest.mark.req("mechanisms:M1.signals")
+async def test_signals_go_by_age_and_by_number(
+    journal: StoredJournal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = ev.Kind("test.ping", Ping, ev.Durability.SIGNAL, leased=False)
+    monkeypatch.setitem(ev.KIND_BY_NAME, kind.name, kind)
+    monkeypatch.setitem(ev.KIND_OF, Ping, kind)
+    monkeypatch.setattr(pruning, "SIGNALS_KEPT", 5)
+    await journal.append([Draft(Ping(n)) for n in range(8)])
+    assert (await journal.prune(now_ms=clock.now)).signals == 3
+    assert (await journal.marks()).signals_through == 3
+    assert [e.payload for e in await everything(journal)] == [Ping(n) for n in range(3, 8)]
+    clock.now += pruning.SIGNAL_LIFE_MS + 1
+    await journal.append([Draft(Ping(9))])
+    assert (await journal.prune(now_ms=clock.now)).signals == 5
+    assert [e.payload for e in await everything(journal)] == [Ping(9)]
+
+
+@pytest.mark.req("mechanisms:M1.deltas")
 async def test_pruning_stops_at_the_first_turn_that_still_runs(journal: StoredJournal, clock: Clock) -> None:
     await streamed(journal)
     _, running = await started(journal)

@@ -35,6 +35,7 @@ from tests.unit.journal.nouns import (
 INTERRUPTED = ev.TurnFinished(TurnState.CANCELLED)
 
 
+@pytest.mark.req("mechanisms:M2.claim", "mechanisms:M7.title")
 async def test_a_claim_starts_the_turn_adds_its_input_and_names_the_thread(journal: StoredJournal) -> None:
     thread, lease = await started(journal, text="\n  Fix the   tests \nplease")
     assert kinds(await everything(journal)) == [
@@ -63,6 +64,7 @@ async def test_a_title_that_exists_or_is_final_is_not_touched(journal: StoredJou
     assert (await journal.thread(cleared.id)).title == ""
 
 
+@pytest.mark.req("mechanisms:M2.queue", "mechanisms:M2.claim")
 async def test_turns_of_a_thread_run_first_in_first_out(journal: StoredJournal) -> None:
     thread = await journal.create_thread(a_thread())
     first = (await journal.enqueue(a_turn(thread.id))).turn
@@ -90,6 +92,7 @@ async def test_a_living_owner_in_another_process_keeps_the_thread(processes: Pro
     assert refused.value.data == {"owner": here.owner, "turn": lease.turn}
 
 
+@pytest.mark.req("mechanisms:M2.queue")
 async def test_only_the_process_that_accepted_a_turn_runs_it(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     thread = await here.create_thread(a_thread())
@@ -119,6 +122,7 @@ async def test_a_child_is_not_claimed_while_another_process_runs_its_root(proces
     await here.claim(own.id, mode="ask", model="")
 
 
+@pytest.mark.req("mechanisms:M5.revert")
 async def test_a_new_turn_makes_a_revert_final(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     await journal.append([said("one"), said("two")], lease=lease)
@@ -131,6 +135,7 @@ async def test_a_new_turn_makes_a_revert_final(journal: StoredJournal) -> None:
     assert view.hidden == ((2, 3),)
 
 
+@pytest.mark.req("mechanisms:M2.writers")
 async def test_leased_kinds_are_refused_without_the_current_lease(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     before = await journal.marks()
@@ -176,6 +181,7 @@ async def test_a_view_changes_only_while_idle_or_with_the_lease(journal: StoredJ
     assert len((await journal.thread(thread.id)).view.marks) == 2
 
 
+@pytest.mark.req("mechanisms:M4.holds", "mechanisms:M2.claim")
 async def test_finishing_settles_everything_the_turn_left_open(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     holding, deferred = a_request("cal_1"), a_request("cal_2", holds=False)
@@ -194,6 +200,7 @@ async def test_finishing_settles_everything_the_turn_left_open(journal: StoredJo
     assert (await journal.turn(lease.turn)).state is TurnState.CANCELLED
 
 
+@pytest.mark.req("mechanisms:M2.claim")
 async def test_a_turn_ends_exactly_once(journal: StoredJournal) -> None:
     _, lease = await started(journal)
     await journal.finish(lease, DONE)
@@ -313,6 +320,7 @@ async def test_the_mode_in_force_is_on_the_turn_and_the_queued_one_on_its_event(
     assert not event.damaged
 
 
+@pytest.mark.req("mechanisms:M5.ordinals")
 async def test_items_are_numbered_from_one_without_gaps(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     for n in range(5):

@@ -43,6 +43,7 @@ CREATE TABLE events (
     body BLOB NOT NULL
 );
 CREATE INDEX events_root ON events (root) WHERE root IS NOT NULL;
+CREATE INDEX events_in_no_thread ON events (at_ms) WHERE root IS NULL;
 
 CREATE TABLE unknown_effects (seq INTEGER PRIMARY KEY, thread TEXT NOT NULL);
 
@@ -56,7 +57,10 @@ CREATE TABLE items (
     sum INTEGER NOT NULL,
     body BLOB NOT NULL
 );
-CREATE VIRTUAL TABLE words USING fts5(body, content = '', tokenize = 'unicode61 remove_diacritics 2');
+-- Only whole words and their beginnings are looked up, never phrases: no positions, no sizes, no second copy.
+CREATE VIRTUAL TABLE words USING fts5(
+    body, content = '', detail = none, columnsize = 0, tokenize = 'unicode61 remove_diacritics 2'
+);
 INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 
 -- Keys of turns are never given twice: events refer to them after the turn's row may be gone.
