@@ -29,6 +29,7 @@ class Acks:
     def __init__(self, path: Path, home: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._log = LogPosition(home)
+        os.write(self._fd, b"\n")  # whoever was killed before us may have been in the middle of a line
 
     def write(self, what: str, **said: Any) -> None:
         line = {"what": what, "log": self._log.now(), **said}
@@ -58,12 +59,18 @@ class LogPosition:
 
 
 def read_acks(path: Path, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """Whole lines behind the offset, and the offset behind them. A line cut off by the kill was never relied on."""
+    """The lines behind the offset, and the offset behind them. One cut off by the kill was never relied on."""
     with path.open("rb") as file:
         file.seek(offset)
         data = file.read()
-    whole = data[: data.rfind(b"\n") + 1]
-    return [json.loads(line) for line in whole.splitlines()], offset + len(whole)
+    acks = []
+    lines = [line for line in data.split(b"\n") if line]
+    for number, line in enumerate(lines, 1):
+        try:
+            acks.append(json.loads(line))
+        except json.JSONDecodeError:
+            assert number == len(lines), f"a line in the middle is torn: {line!r}"
+    return acks, offset + len(data)
 
 
 def cut_log(home: Path, position: list[int]) -> int:

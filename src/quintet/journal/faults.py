@@ -48,6 +48,8 @@ def as_storage_error(error: BaseException) -> QuintetError:
 
 def _input_output(error: apsw.IOError) -> QuintetError:
     code = getattr(error, "extendedresult", 0)
+    if code == apsw.SQLITE_IOERR_SHMSIZE:
+        return StorageFull("The disk is full: not even the log's index has room.")
     return StorageDamaged(f"The disk failed while the journal was used (SQLite error {code}).", sqlite=code)
 
 

@@ -49,8 +49,11 @@ class Home:
 
     def keep_reserve(self) -> None:
         """At opening: take it if it is missing and there is room; else the first refused write will ask again."""
-        if not os.path.exists(self.reserve):
+        if not self.has_reserve():
             self.room_again()
+
+    def has_reserve(self) -> bool:
+        return os.path.exists(self.reserve)
 
     def free_reserve(self) -> None:
         with contextlib.suppress(OSError):

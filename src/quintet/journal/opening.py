@@ -86,10 +86,14 @@ def _open(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None
             if isinstance(known, StorageFull) and not last_try:
                 place.free_reserve()  # what it was kept for: a process must be able to start and say what is wrong
                 continue
-            if not isinstance(known, StorageReadOnly | StorageFull) or not os.path.exists(place.database):
+            if not isinstance(known, StorageReadOnly | StorageFull) or not _holds_anything(place.database):
                 raise _about(known, place) from error
             break
     return _open_for_reading(place, schema)
+
+
+def _holds_anything(path: str) -> bool:
+    return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def _about(error: QuintetError, place: Home) -> QuintetError:

@@ -54,7 +54,7 @@ class Writer(threading.Thread):
         super().__init__(name="quintet-journal-writer", daemon=True)
         self.queue: queue.SimpleQueue[Waiting] = queue.SimpleQueue()
         self.rows = SqliteRows(connection)
-        self.full = False
+        self.full = not home.has_reserve()  # who starts without one may settle, not begin, until there is room
         self._connection = connection
         self._run_sql = connection.execute
         self._home = home
