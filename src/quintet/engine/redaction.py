@@ -107,8 +107,12 @@ class RedactedStream:
 def _forms(value: str) -> set[str]:
     import json  # only where there are secrets
 
-    raw = value.encode()
-    forms = {value, quote(value, safe=""), quote_plus(value)}
+    try:
+        raw = value.encode("utf-8", "surrogateescape")  # an environment variable may hold any bytes
+    except UnicodeEncodeError:
+        raw = value.encode("utf-8", "replace")
+    value = raw.decode("utf-8", "replace")
+    forms = {value, quote(raw, safe=""), quote_plus(raw)}
     forms |= {_json_inside(value).decode(), json.dumps(value)[1:-1]}  # as a call's input has it, with and without \u
     for shift in range(3):
         # Base64 of the value inside a longer text depends on its place modulo three; the inner characters do not

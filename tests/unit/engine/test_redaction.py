@@ -90,3 +90,15 @@ def test_what_was_held_comes_out_when_the_text_ends() -> None:
     stream = RedactedStream(redactor)
     assert stream.add(SECRET[:6]) == ""
     assert stream.release() == SECRET[:6]
+
+
+@pytest.mark.req("mechanisms:M9.known")
+def test_a_value_that_is_no_text_is_known_too_and_breaks_nothing() -> None:
+    """As an environment variable with bytes that are not UTF-8 is read."""
+    value = b"c4nary\xff\xfe-latin-\xe9".decode("utf-8", "surrogateescape")
+    odd = Redactor([value, "\ud83dplain-half-1234"])
+    shown = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    encoded = base64.b64encode(value.encode("utf-8", "surrogateescape")).decode()
+    assert odd.text(f"a {shown} b") == f"a {MASK} b"
+    assert encoded[:-4] not in odd.text(encoded)
+    assert odd.text("nothing here") == "nothing here"

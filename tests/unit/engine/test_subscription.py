@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,52 @@ async def test_a_reader_that_fell_behind_while_reading_live_goes_back_to_the_sto
         wanted = (await lone.events(thread))[1:]
         got += await rest(reader, wanted[-1].seq)
     assert [e.seq for e in got if isinstance(e, Event)] == [e.seq for e in wanted]
+
+
+async def test_a_reader_that_overflows_while_it_reads_its_last_page_misses_nothing(lone: Process) -> None:
+    thread = await lone.thread()
+    await write(lone, thread, 5)
+    with lone.feed.follow(0, root=thread) as subscription:
+        reader = aiter(subscription)
+        got = await take(reader, 1)
+        await write(lone, thread, QUEUE_LIMIT)
+        await write(lone, thread, 2)
+        wanted = await lone.events(thread)
+        got += await rest(reader, wanted[-1].seq)
+    assert got == wanted
+
+
+async def test_what_is_published_while_a_page_is_read_comes_once(
+    lone: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, read = await lone.thread(), lone.journal.events
+
+    async def meanwhile(*given: Any, **more: Any) -> list[Event]:
+        await write(lone, thread, 3)
+        return await read(*given, **more)
+
+    with lone.feed.follow(0, root=thread) as subscription:
+        reader = aiter(subscription)
+        with monkeypatch.context() as patched:
+            patched.setattr(lone.journal, "events", meanwhile)
+            got = await take(reader, 1)
+        await write(lone, thread, 1)
+        wanted = await lone.events(thread)
+        got += await rest(reader, wanted[-1].seq)
+    assert got == wanted
+
+
+@pytest.mark.req("mechanisms:M1.gap")
+async def test_a_gap_is_told_once_however_many_pages_of_facts_lie_in_it(one: Process) -> None:
+    thread = await one.thread()
+    await write(one, thread, 1_300)
+    await one.run(thread, "repeat: 5 text: x")
+    await one.journal.prune(now_ms=one.clock.now_ms() + 1_000, grace_s=0)
+    wanted = await one.events(thread)
+    with one.feed.follow(0, root=thread) as subscription:
+        got = await rest(aiter(subscription), wanted[-1].seq)
+    assert [e for e in got if isinstance(e, Gap)] == got[:1]
+    assert got[1:] == wanted
 
 
 @pytest.mark.req("reliability:R6")

@@ -181,6 +181,7 @@ async def test_the_same_client_key_makes_one_turn(one: Process) -> None:
     started = await asyncio.gather(*[one.start(thread, key=key) for _ in range(20)])
     assert len({s.turn.id for s in started}) == 1
     assert sum(not s.folded for s in started) == 1
+    assert one.defects == []
     await one.ended(started[0].turn.id)
     assert len(await one.bodies(thread, UserMessage)) == 1
     with pytest.raises(Conflict):
