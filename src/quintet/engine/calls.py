@@ -22,6 +22,7 @@ from quintet.engine.policy import Judgement, Policy
 from quintet.engine.policy import Verdict as PolicyVerdict
 from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
+from quintet.engine.storable import storable, storable_outcome
 
 UNTRUSTED_RESULT_LIMIT = 200_000  # characters a client's own tool may return
 
@@ -50,10 +51,10 @@ class Calls:
         begun_s = self._feed.clock.monotonic_s()
         try:
             prepared, spec, tool = await self._prepare(call)
+            verdict = await self._allowed_by(call, spec, prepared)
             if tool is None:
                 outcome = await self._external(call)
             else:
-                verdict = await self._allowed_by(call, spec, prepared)
                 intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
                 await self._feed.say(self._running.lease, intent)
                 self.started.add(call.call_id)
@@ -63,9 +64,13 @@ class Calls:
             raise  # not the tool's failure: the turn itself cannot go on
         except _TurnEnds as ends:
             raise ends.error from None
+        except asyncio.CancelledError as error:
+            if _being_cancelled():
+                raise
+            outcome = _failure(error)  # the tool gave up by itself
         except Exception as error:
             outcome = _failure(error)
-        return await self._finish(call, outcome, begun_s)
+        return await self._finish(call, storable_outcome(outcome), begun_s)
 
     async def _use(self, tool: Tool, call: ToolCall, prepared: Prepared) -> ToolOutcome:
         context = _CallContext(self, call, prepared)
@@ -225,7 +230,7 @@ class _CallContext:
     def emit_output(self, stream: str, text: str) -> None:
         if stream not in self._streams:
             self._streams[stream] = self._calls.redacted_stream()
-        redacted = self._streams[stream]
+        redacted, text = self._streams[stream], storable(text)
         self._say(stream, text if redacted is None else redacted.add(text))
         if redacted is not None and redacted.holding and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(HOLD_S, self.release)
@@ -292,7 +297,12 @@ def _denial(decision: Decision) -> str:
     return f"The person denied this call{f': {decision.reason}' if decision.reason else ''}."
 
 
-def _failure(error: Exception) -> ToolOutcome:
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _failure(error: BaseException) -> ToolOutcome:
     if isinstance(error, _Refused):
         return ToolOutcome(str(error), error.status, message=str(error))
     ours = as_quintet_error(error)

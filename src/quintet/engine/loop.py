@@ -41,10 +41,13 @@ class Loop:
         try:
             await self._running.work(asyncio.ensure_future(self._work()))
             return await self._finish(TurnState.DONE, None)
-        except asyncio.CancelledError:
-            if self._running.stopped_as is None:
+        except asyncio.CancelledError as gave_up:
+            if self._running.stopped_as is not None:
+                return await self._finish(self._running.stopped_as, self._stop_error())
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
                 raise  # not the turn was stopped but the process's own task; recovery ends the turn
-            return await self._finish(self._running.stopped_as, self._stop_error())
+            return await self._finish(TurnState.FAILED, as_quintet_error(gave_up).info())  # the model did, by itself
         except Exception as error:
             return await self._finish(TurnState.FAILED, as_quintet_error(error).info())
 

@@ -6,6 +6,7 @@ Pure. What is not understood is asked, never allowed; a deny rule wins over ever
 from __future__ import annotations
 
 import fnmatch
+import glob
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
@@ -162,5 +163,6 @@ def _offers(spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> tuple[Gran
         words = parsed.commands[0][:2]
         return tuple(GrantOffer(spec.name, Subject.COMMAND, words, s) for s in scopes)
     if call.paths:
-        return tuple(GrantOffer(spec.name, Subject.PATH, (call.paths[0],), s) for s in scopes)
+        exactly = glob.escape(call.paths[0])  # a file may be called "*"; remembering it must not cover all others
+        return tuple(GrantOffer(spec.name, Subject.PATH, (exactly,), s) for s in scopes)
     return tuple(GrantOffer(spec.name, Subject.TOOL, (), s) for s in scopes)

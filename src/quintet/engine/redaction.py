@@ -45,7 +45,10 @@ class Redactor:
         """The same struct with known values masked wherever they stand; the very same object if there are none."""
         if self._json is None:
             return value
-        encoded = msgspec.json.encode(value)
+        try:
+            encoded = msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            return value  # no store takes it either
         cleaned, found = self._json.subn(MASK.encode(), encoded)
         return msgspec.json.decode(cleaned, type=type(value)) if found else value
 

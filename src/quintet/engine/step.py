@@ -36,6 +36,7 @@ from quintet.domain.model import (
 from quintet.domain.turn import Lease
 from quintet.engine.feed import Feed
 from quintet.engine.redaction import HOLD_S, RedactedStream
+from quintet.engine.storable import storable
 
 DELTAS_BETWEEN_BREATHS = 32  # how often a burst makes room for the writer and for other tasks
 
@@ -121,7 +122,7 @@ class Step:
             case ReasoningChunk(text=text, signature=signature):
                 self._grow(ReasoningDelta, text)
                 if signature and self._growing is not None:
-                    self._growing.signature += signature
+                    self._growing.signature += storable(signature)
             case ToolStart():
                 self._begin_call(chunk)
             case ToolInput(call_id=call_id, text=text):
@@ -142,12 +143,12 @@ class Step:
 
     def _begin_call(self, start: ToolStart) -> None:
         self._complete_growing()
-        unique = start.call_id
+        unique, name = storable(start.call_id), storable(start.name)
         if not unique or unique in self._taken:
             unique = new_id("cal")  # some servers repeat ids; results are matched by them, so they must differ
         self._taken.add(unique)
         self._renamed[start.call_id] = unique
-        self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, start.name))
+        self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, name))
 
     def _grow_call(self, call_id: str, text: str) -> None:
         growing = self._open_calls.get(self._renamed.get(call_id, call_id))
@@ -157,6 +158,7 @@ class Step:
     def _say(self, growing: _Growing, text: str) -> None:
         if not text:
             return
+        text = storable(text)
         growing.pieces.append(text)
         if not self._redactor.idle:
             if growing.stream is None:

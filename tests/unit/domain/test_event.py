@@ -15,7 +15,8 @@ def test_every_kind_is_declared_once_and_named_noun_dot_past() -> None:
 
 
 def test_every_payload_type_belongs_to_a_kind() -> None:
-    assert {*Payload.__subclasses__(), *Delta.__subclasses__()} == set(KIND_OF)
+    ours = {t for t in (*Payload.__subclasses__(), *Delta.__subclasses__()) if t.__module__.startswith("quintet.")}
+    assert ours == set(KIND_OF)
 
 
 def test_deltas_are_exactly_the_array_like_payloads() -> None:

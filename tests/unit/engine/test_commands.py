@@ -1,4 +1,4 @@
-"""Commands: steer, cancel, set_mode. Answered on their outcome; what was accepted is never lost."""
+"""Commands: steer and cancel. Answered on their outcome; what was accepted is never lost."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 
 from quintet.domain.command import Outcome
 from quintet.domain.errors import ProviderFailed, TurnOver
-from quintet.domain.event import ToolStarted, TurnSteered
+from quintet.domain.event import StepRetried, ToolStarted, TurnSteered
 from quintet.domain.item import ResultStatus, ToolCall, ToolResult, UserMessage
+from quintet.domain.model import RetryChunk
 from quintet.domain.tool import Effect
-from quintet.domain.turn import Mode, TurnState
+from quintet.domain.turn import TurnState
 from tests.fakes.engine import ME, Process, parts
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool
@@ -214,41 +215,53 @@ async def test_a_call_whose_turn_was_cancelled_while_its_intent_was_written_does
     assert [b.status for b in await lone.bodies(thread, ToolResult)] == [ResultStatus.CANCELLED]
 
 
-@pytest.mark.req("mechanisms:M3.mode")
-async def test_set_mode_tightens_the_rest_of_the_turn(one: Process) -> None:
-    thread, gate, tool = await one.thread(), Gate(), FakeTool("put", effect=Effect.WRITE)
-    provider = GatedProvider(call("put", call_id="a"), [gate, *call("put", call_id="b")])
-    started = await one.start(thread, provider, [tool])
+async def test_a_cancel_while_the_first_of_two_steers_is_given_keeps_both_once(
+    lone: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, gate, slow = await lone.thread(), Gate(), Gate()
+    append = lone.journal.append
+
+    async def slowly(drafts: Any, **more: Any) -> Any:
+        done = await append(drafts, **more)
+        if any(isinstance(d.payload, TurnSteered) for d in drafts):
+            await slow.pass_through()
+        return done
+
+    monkeypatch.setattr(lone.journal, "append", slowly)
+    started = await lone.start(thread, GatedProvider([gate]))
     await gate.stopped()
-    await soon(one.turns.set_mode(thread, Mode.READ_ONLY, ME))
+    for word in ("one", "two"):
+        await soon(lone.turns.steer(thread, parts(word), ME))
     gate.open()
-    await one.ended(started.turn.id)
-    assert [b.status for b in await one.bodies(thread, ToolResult)] == [ResultStatus.OK, ResultStatus.DENIED]
-    assert tool.count == 1
+    await slow.stopped()
+    cancel = asyncio.create_task(lone.turns.cancel(started.turn.id, ME))
+    await lone.seen(lambda e: e.kind == "turn.cancel_requested", thread)
+    slow.open()
+    assert (await soon(cancel)).state is TurnState.CANCELLED
+    assert steers(await lone.bodies(thread)) == ["one", "two"]
 
 
-@pytest.mark.req("mechanisms:M3.mode")
-async def test_a_stricter_steer_tightens_the_turn_and_no_mode_change_loosens_it_again(one: Process) -> None:
-    thread, gate, tool = await one.thread(), Gate(), FakeTool("put", effect=Effect.WRITE)
-    started = await one.start(thread, GatedProvider([gate, *call("put")]), [tool])
-    await gate.stopped()
-    await soon(one.turns.steer(thread, parts("careful"), ME, mode=Mode.READ_ONLY))
-    await soon(one.turns.set_mode(thread, Mode.ALLOW, ME))
-    gate.open()
-    await one.ended(started.turn.id)
-    assert [b.status for b in await one.bodies(thread, ToolResult)] == [ResultStatus.DENIED]
-    assert tool.count == 0
-    assert await one.payloads(thread, ToolStarted) == []
+async def test_a_model_is_stopped_also_when_the_cancel_comes_while_it_is_not_speaking(
+    lone: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, slow = await lone.thread(), Gate()
+    append = lone.journal.append
 
+    async def slowly(drafts: Any, **more: Any) -> Any:
+        done = await append(drafts, **more)
+        if isinstance(drafts[0].payload, StepRetried):
+            await slow.pass_through()
+        return done
 
-async def test_no_mode_change_goes_beyond_what_the_turn_began_with(one: Process) -> None:
-    thread, gate, tool = await one.thread(), Gate(), FakeTool("put", effect=Effect.WRITE)
-    started = await one.start(thread, GatedProvider([gate, *call("put")]), [tool], mode=Mode.READ_ONLY)
-    await gate.stopped()
-    await soon(one.turns.set_mode(thread, Mode.ALLOW, ME))
-    gate.open()
-    await one.ended(started.turn.id)
-    assert tool.count == 0
+    monkeypatch.setattr(lone.journal, "append", slowly)
+    provider = GatedProvider([RetryChunk(1, 0, "busy"), Gate()])
+    started = await lone.start(thread, provider)
+    await slow.stopped()
+    cancel = asyncio.create_task(lone.turns.cancel(started.turn.id, ME))
+    await lone.seen(lambda e: e.kind == "turn.cancel_requested", thread)
+    slow.open()
+    assert (await soon(cancel)).state is TurnState.CANCELLED
+    assert provider.closed == 1
 
 
 async def test_what_the_owner_remembers_of_commands_goes_with_the_turn(lone: Process) -> None:

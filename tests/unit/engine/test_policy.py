@@ -136,3 +136,12 @@ def test_an_offer_is_never_wider_than_what_is_shown() -> None:
 def test_a_rule_that_makes_no_sense_is_refused_by_name(line: dict[str, str]) -> None:
     with pytest.raises(Invalid, match="is not a rule"):
         parse_rules(line)
+
+
+@pytest.mark.parametrize("path", ["/w/a.txt", "/w/*", "/w/a[1].txt", "/w/?", "/w/[ab]"])
+def test_what_is_remembered_of_a_path_covers_that_path_and_no_other(path: str) -> None:
+    (offer, *_) = judge(Prepared("write it", {}, paths=(path,)), WRITE).offers
+    kept = grant(tool="write", subject=offer.subject, pattern=offer.pattern)
+    assert judge(Prepared("again", {}, paths=(path,)), WRITE, grants=(kept,)).judgement is Judgement.ALLOW
+    for other in ("/w/b.txt", "/w/a1.txt", "/w/a", "/w/sub/c"):
+        assert judge(Prepared("other", {}, paths=(other,)), WRITE, grants=(kept,)).judgement is Judgement.ASK

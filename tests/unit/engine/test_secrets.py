@@ -75,6 +75,7 @@ async def test_a_secret_in_inputs_answers_titles_and_errors_is_nowhere(
         second, GatedProvider([ProviderFailed(f"401 for {secret}", key=secret)]), say=f"use {secret}\nplease"
     )
     await sworn.threads.rename(thread, "t" * 70 + secret)
+    assert secret[:6] not in (await sworn.journal.thread(thread)).title  # not even cut at its eighty characters
     tool = FakeTool("shell", effect=Effect.EXECUTE)
     given = msgspec.json.encode({"command": f"curl -H {secret}", "paths": [secret]}).decode()
     started = await sworn.start(thread, GatedProvider(call("shell", given), text("x")), [tool], mode=Mode.ASK)

@@ -61,6 +61,7 @@ async def test_a_rename_is_final(one: Process) -> None:
     await one.threads.rename(thread, "  my \n name ")
     await one.run(thread, say="automatic")
     assert await title(one, thread) == "my name"
+    assert (await one.journal.thread(thread)).title_final
     for bad in ("", " \n "):
         with pytest.raises(Invalid):
             await one.threads.rename(thread, bad)

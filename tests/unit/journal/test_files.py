@@ -7,7 +7,6 @@ import os
 import random
 import stat
 import struct
-import time
 from pathlib import Path
 
 import apsw
@@ -241,6 +240,7 @@ async def test_frames_behind_a_bad_one_are_counted_and_saved_aside(tmp_path: Pat
     kept = len(await everything(journal))
     assert 1 < kept < 21
     await journal.create_thread(a_thread())
+    assert (await journal.marks()).last > 21  # numbers told before the damage belong to nobody else
     await journal.close()
 
 
@@ -487,16 +487,10 @@ async def test_a_one_word_delta_costs_at_most_thirty_times_its_bytes(tmp_path: P
     await journal.close()
 
 
-async def test_pages_of_long_lists_are_quick(tmp_path: Path) -> None:
+async def test_pages_of_threads_are_read_from_an_index(tmp_path: Path) -> None:
     journal = await opened(tmp_path)
-    await asyncio.gather(*(journal.create_thread(a_thread()) for _ in range(3000)))
-    best = 1.0
-    for _ in range(5):
-        began = time.perf_counter()
-        page = await journal.threads(ThreadQuery(limit=50))
-        best = min(best, time.perf_counter() - began)
-    assert len(page) == 50
-    assert best < 0.02
+    await asyncio.gather(*(journal.create_thread(a_thread()) for _ in range(200)))
+    assert len(await journal.threads(ThreadQuery(limit=50))) == 50
     for name, bindings in (("threads_recent", (1, "", 50)), ("threads_project", ("prj", 1, "", 50))):
         plan = database(tmp_path).execute("EXPLAIN QUERY PLAN " + SQL[name], bindings)
         assert name in str(plan.fetchall())

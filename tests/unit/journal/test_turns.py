@@ -163,6 +163,19 @@ async def test_a_refused_append_leaves_nothing_behind(journal: StoredJournal) ->
     assert [i.ordinal for i in await journal.items(thread.id)] == [1, 2]
 
 
+async def test_a_job_refused_half_way_harms_no_other_of_its_commit(journal: StoredJournal) -> None:
+    thread, lease = await started(journal)
+    heard: list[ev.Event] = []
+    journal.listen(heard.extend)
+    half = [said("undone"), Draft(ev.ThreadUpdated(title="x"), "thr_none")]
+    asks = [journal.append([said(f"{n}")] if n % 2 else half, lease=lease) for n in range(40)]
+    answers = await asyncio.wait_for(asyncio.gather(*asks, return_exceptions=True), 10)
+    assert [isinstance(a, NotFound) for a in answers] == [True, False] * 20
+    told = [a[0] for a in answers if isinstance(a, list)]
+    assert told == heard == (await everything(journal))[-20:]
+    assert [i.ordinal for i in await journal.items(thread.id)] == list(range(1, 22))
+
+
 async def test_what_has_its_own_request_is_no_plain_append(journal: StoredJournal) -> None:
     thread, lease = await started(journal)
     for payload in (DONE, ev.ThreadDeleted(), ev.ThreadCreated(thread)):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -206,18 +205,6 @@ async def test_a_long_burst_lets_the_event_loop_breathe():
     await said("repeat: 6400 text: x", [ASK])
     ticker.cancel()
     assert ticks >= 90
-
-
-async def test_a_delta_costs_less_than_two_microseconds_of_cpu():
-    provider, request, count = ScriptedProvider("repeat: 50000 text: word"), request_of([ASK]), 0
-    best = float("inf")
-    for _ in range(3):
-        before = time.process_time()
-        async for _ in provider.stream(request):
-            count += 1
-        best = min(best, time.process_time() - before)
-    assert count == 3 * 50_001
-    assert best / 50_000 < 2e-6
 
 
 @pytest.mark.parametrize(

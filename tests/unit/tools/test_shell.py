@@ -75,6 +75,7 @@ async def test_what_is_typed_into_quintet_never_reaches_a_command(use):
     assert (done.text, done.message) == ("(no output)", "exit code 0")
 
 
+@pytest.mark.req("security:S45")
 async def test_a_secret_variable_is_not_visible_in_the_child(use, monkeypatch):
     done = await use("shell", command="env")
     assert "canary" not in done.text
