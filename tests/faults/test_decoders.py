@@ -12,17 +12,17 @@ from tests.faults.processes import ROOT, environment
 PROGRAM = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from quintet.domain.event import KINDS
-from quintet.journal.codec import decode
-import msgspec
+from quintet.domain.event import KINDS, TurnQueued
+from quintet.domain.item import TextPart
+from quintet.domain.principal import local
+from quintet.domain.turn import Mode, Turn, TurnState
+from quintet.journal.codec import decode, encode
+turn = Turn("trn", "thr", TurnState.QUEUED, "own", Mode.ASK, local("x"), (TextPart("x"),), 1)
+data = encode(TurnQueued(turn))
 barrier = threading.Barrier(4)
 def work():
     barrier.wait()
-    for kind in KINDS:
-        try:
-            decode(b"{}", kind.payload)
-        except msgspec.MsgspecError:
-            pass
+    assert decode(data, TurnQueued).turn == turn
 threads = [threading.Thread(target=work) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
