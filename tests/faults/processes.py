@@ -20,7 +20,7 @@ QUINTET = str(Path(sys.executable).parent / "quintet")
 
 def environment(**more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("QUINTET_", "OPENAI", "ANTHROPIC", "OPENROUTER"))}
-    return kept | {"NO_COLOR": "1", "PYTHONUNBUFFERED": "1"} | more
+    return kept | {"NO_COLOR": "1", "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"} | more
 
 
 class Done:
