@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import msgspec
 
 from quintet.domain.command import Command, CommandKind
-from quintet.domain.errors import Busy, Invalid, NotFound, QuintetError, TimedOut, TurnOver, as_quintet_error
+from quintet.domain.errors import Busy, Invalid, LeaseLost, NotFound, QuintetError, TimedOut, TurnOver, as_quintet_error
 from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part
@@ -24,6 +25,7 @@ from quintet.engine.running import RunningTurn
 from quintet.engine.starter import Starter
 
 PROBE_EVERY_S = 0.5
+TRY_AGAIN_S = 1.0
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -193,26 +195,47 @@ class Turns:
                         await self.wait(live.id, left)
 
     def _spawn(self, turn: Turn, starter: Starter) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(turn, starter))
-        self._tasks.add(task)
-        self._queued[turn.id] = task
-        task.add_done_callback(self._tasks.discard)
+        self._queued[turn.id] = self._keep(self._run(turn, starter))
 
     async def _run(self, turn: Turn, starter: Starter) -> None:
         self._feed.tailing.hurry()
+        running: RunningTurn | None = None
         try:
             running = await self._take_thread(turn, starter)
             if running is not None:
                 await Loop(self._feed, self._interactions, self._policy, running).run()
         except Exception as error:
-            # The store or the lease is gone; who opens the thread next ends the turn.
             failure = self._failures[turn.id] = as_quintet_error(error)
             self.on_defect(failure)
+            self._keep(self._end_later(turn, running, failure))
         finally:
             self._feed.tailing.relax()
             self._queued.pop(turn.id, None)
             self._running.pop(turn.id, None)
             self._inbox.forget(turn.id)
+
+    async def _end_later(self, turn: Turn, running: RunningTurn | None, failure: QuintetError) -> None:
+        """The turn's last commit failed. Nobody else may end it while this process lives, so it tries on."""
+        finished = TurnFinished(TurnState.FAILED, error=failure.info())
+        while not self._closing:
+            try:
+                if running is None:
+                    await self._feed.journal.drop_queued(turn.id, finished)
+                else:
+                    await self._feed.finish(running.lease, finished, ())
+            except (LeaseLost, NotFound):
+                return  # someone else has ended it, or the thread is gone
+            except Exception:
+                await asyncio.sleep(TRY_AGAIN_S)
+            else:
+                self._failures.pop(turn.id, None)
+                return
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _take_thread(self, turn: Turn, starter: Starter) -> RunningTurn | None:
         """Wait for the turn's place in the thread's queue and claim it; None when it was cancelled meanwhile."""

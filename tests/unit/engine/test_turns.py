@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from quintet.domain.errors import Busy, Conflict, Invalid, NotFound, ProviderFailed, StorageFull, TimedOut
-from quintet.domain.event import TurnStarted
+from quintet.domain.event import TurnFinished, TurnStarted
 from quintet.domain.item import AssistantMessage, UserMessage
-from quintet.domain.turn import ClientKey, Mode, TurnState, WhenBusy
+from quintet.domain.turn import ClientKey, Mode, Turn, TurnState, WhenBusy
+from quintet.engine import turns as turns_module
 from quintet.engine.starter import Starter
 from quintet.providers.table import ModelTable
 from tests.fakes.engine import ME, House, Process, parts
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool, failing
-from tests.fakes.waiting import soon
+from tests.fakes.waiting import LIMIT_S, soon
 
 
 async def test_a_turn_leaves_its_input_and_the_answer(one: Process) -> None:
@@ -268,3 +270,30 @@ async def test_a_turn_that_cannot_even_say_its_end_is_reported_to_who_waits(
     with pytest.raises(Exception, match="unexpectedly"):
         await soon(lone.turns.wait(started.turn.id))
     assert [type(d).__name__ for d in lone.defects] == ["InternalFailure"]
+
+
+@pytest.mark.parametrize("method", ["finish", "claim"])
+async def test_a_turn_whose_end_or_beginning_could_not_be_written_is_ended_as_soon_as_it_can_be(
+    lone: Process, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(turns_module, "TRY_AGAIN_S", 0.01)
+    working, refusals = getattr(lone.journal, method), iter(range(3))
+
+    async def full(*given: Any, **named: Any) -> Any:
+        if next(refusals, None) is not None:
+            raise StorageFull("no room")
+        return await working(*given, **named)
+
+    monkeypatch.setattr(lone.journal, method, full)
+    thread = await lone.thread()
+    started = await lone.start(thread)
+
+    async def failed() -> Turn | None:
+        turn = await lone.journal.turn(started.turn.id)
+        return turn if turn.state is TurnState.FAILED else None
+
+    ended = await lone.feed.until(lambda e: isinstance(e.payload, TurnFinished), failed, LIMIT_S)
+    assert ended.error is not None
+    assert ended.error.code == "storage_full"
+    assert len(await lone.ends(started.turn.id, thread)) == 1
+    assert (await lone.run(thread)).state is TurnState.DONE  # the thread is free again
