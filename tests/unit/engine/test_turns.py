@@ -296,4 +296,5 @@ async def test_a_turn_whose_end_or_beginning_could_not_be_written_is_ended_as_so
     assert ended.error is not None
     assert ended.error.code == "storage_full"
     assert len(await lone.ends(started.turn.id, thread)) == 1
+    monkeypatch.setattr(lone.journal, method, working)
     assert (await lone.run(thread)).state is TurnState.DONE  # the thread is free again
