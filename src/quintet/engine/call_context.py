@@ -1,0 +1,63 @@
+"""CallContext: what a running call may use. Its output goes out masked, in pieces that carry their place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from quintet.domain.event import TodoUpdated, ToolOutputDelta
+from quintet.domain.interaction import QuestionItem
+from quintet.domain.item import ToolCall
+from quintet.domain.tool import Prepared, Todo
+from quintet.engine.clearance import Clearance
+from quintet.engine.feed import Feed
+from quintet.engine.redaction import HOLD_S, RedactedStream
+from quintet.engine.running import RunningTurn
+from quintet.engine.storable import storable
+
+
+class CallContext:
+    """Plays domain.ports.ToolContext for one call."""
+
+    def __init__(
+        self, feed: Feed, running: RunningTurn, clearance: Clearance, call: ToolCall, prepared: Prepared
+    ) -> None:
+        self.cwd = prepared.cwd or running.thread.settings.cwd
+        self.thread = running.thread.id
+        self.call_id = call.call_id
+        self._feed = feed
+        self._lease = running.lease
+        self._clearance = clearance
+        self._name = call.name
+        self._index = 0
+        self._streams: dict[str, RedactedStream | None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def emit_output(self, stream: str, text: str) -> None:
+        if stream not in self._streams:
+            redactor = self._feed.redactor
+            self._streams[stream] = None if redactor.idle else RedactedStream(redactor)
+        redacted, text = self._streams[stream], storable(text)
+        self._say(stream, text if redacted is None else redacted.add(text))
+        if redacted is not None and redacted.holding and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(HOLD_S, self.release)
+
+    def release(self) -> None:
+        """Long enough, or the output has ended: what was held back as a possible secret's beginning goes out."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for stream, redacted in self._streams.items():
+            if redacted is not None:
+                self._say(stream, redacted.release())
+
+    def _say(self, stream: str, text: str) -> None:
+        if text:
+            self._feed.push(ToolOutputDelta(self.call_id, self._name, self._index, stream, text), self._lease)
+            self._index += 1
+
+    async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
+        return await self._clearance.ask_person(self.call_id, questions)
+
+    async def set_todos(self, todos: Sequence[Todo]) -> None:
+        await self._feed.say(self._lease, TodoUpdated(tuple(todos)))
