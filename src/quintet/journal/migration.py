@@ -10,10 +10,10 @@ import msgspec
 
 from quintet.domain.errors import StorageDamaged, VersionMismatch
 from quintet.domain.ids import new_id
+from quintet.journal.commit import CEILING_STEP
 from quintet.journal.home import Home, private_directory
 from quintet.journal.owners import Owner
 from quintet.journal.statements import SQL, number, text
-from quintet.journal.writer import CEILING_STEP
 
 APPLICATION_ID = 0x51_4E_54_54  # "QNTT"
 

@@ -15,6 +15,7 @@ from quintet.domain.ids import new_id
 from quintet.domain.ports import Clock
 from quintet.journal import owners, wal
 from quintet.journal.clock import SystemClock
+from quintet.journal.commit import CEILING_STEP
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home, this_boot
 from quintet.journal.migration import CURRENT, Schema, bring_up
@@ -22,7 +23,7 @@ from quintet.journal.sqlite import SqliteStore
 from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
-from quintet.journal.writer import BUSY_MS, CEILING_STEP
+from quintet.journal.writer import BUSY_MS
 
 OLDEST_SQLITE = (3, 51, 3)  # before it, two writers could corrupt a log while it was being reset
 _WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE

@@ -22,11 +22,11 @@ from quintet.domain.interaction import Approval
 from quintet.domain.item import AssistantMessage, Damaged, Item
 from quintet.domain.thread import ThreadQuery
 from quintet.journal import StoredJournal, open_journal
+from quintet.journal.commit import CEILING_STEP
 from quintet.journal.migration import Schema, Step
 from quintet.journal.owners import living
 from quintet.journal.statements import SQL
 from quintet.journal.wal import walk
-from quintet.journal.writer import CEILING_STEP
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
     DONE,
