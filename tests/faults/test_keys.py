@@ -30,7 +30,7 @@ def key(name: str, body: str) -> ClientKey:
 
 @pytest.mark.req("reliability:R15")
 @pytest.mark.timeout(tiers.limit_s(60))
-async def test_one_key_at_once_from_many_tasks_and_two_processes_makes_one_turn(tmp_path: Path) -> None:
+async def test_one_key_at_once_from_twenty_tasks_makes_one_turn(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home")
     async with open_app(str(home), "one") as one:
         starter = one.starter(ME, mode=Mode.ASK)
