@@ -16,7 +16,8 @@ from quintet.domain.event import KINDS, TurnQueued
 from quintet.domain.item import TextPart
 from quintet.domain.principal import local
 from quintet.domain.turn import Mode, Turn, TurnState
-from quintet.journal.codec import decode, encode
+from quintet.domain.decoding import decode
+from quintet.journal.codec import encode
 turn = Turn("trn", "thr", TurnState.QUEUED, "own", Mode.ASK, local("x"), (TextPart("x"),), 1)
 data = encode(TurnQueued(turn))
 barrier = threading.Barrier(4)

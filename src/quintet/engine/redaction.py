@@ -13,6 +13,8 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from quintet.domain.decoding import decode
+
 MASK = "[redacted]"
 HOLD_S = 0.05  # how long a possible secret's first characters may be held back
 HELD_FROM = 3  # characters of a possible beginning that make it worth holding back
@@ -50,7 +52,8 @@ class Redactor:
         except UnicodeEncodeError:
             return value  # no store takes it either
         cleaned, found = self._json.subn(MASK.encode(), encoded)
-        return msgspec.json.decode(cleaned, type=type(value)) if found else value
+        masked: Struct = decode(cleaned, type(value)) if found else value
+        return masked
 
     def masked(self, text: str, start: int) -> tuple[str, str]:
         """From `start` on: what is certain, masked, and the tail that may be the beginning of a known value."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from quintet.domain.decoding import decode
 from quintet.domain.errors import Invalid
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item
@@ -90,6 +91,7 @@ def _decode(line: bytes, kind: type[T], number: int) -> T:
     if len(line) > LARGEST_LINE:
         raise Invalid(f"Line {number} is larger than {LARGEST_LINE} bytes.")
     try:
-        return msgspec.json.decode(line, type=kind)
+        made: T = decode(line, kind)
+        return made
     except msgspec.DecodeError as error:
         raise Invalid(f"Line {number} cannot be read: {error}.", next_step="Export the thread again.") from None

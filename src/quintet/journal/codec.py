@@ -7,29 +7,17 @@ so a row that wandered into another thread or turn is found too.
 
 from __future__ import annotations
 
-import threading
 from hashlib import blake2b
-from typing import Any
 
 import msgspec
 
+from quintet.domain.decoding import decode
 from quintet.domain.event import KIND_BY_NAME, AnyPayload
 from quintet.domain.item import Body, Damaged, Item
 from quintet.journal.rows import EventRow, ItemRow
 
 UNPAIRED = "A text holds characters that cannot be stored (unpaired surrogates)."
 encode = msgspec.json.Encoder().encode
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-_making = threading.Lock()
-
-
-def decode(data: bytes | str, kind: Any) -> Any:
-    """Typed decoding; decoders are made when first needed, since making all of them would slow every start."""
-    decoder = _decoders.get(kind)
-    if decoder is None:
-        with _making:  # two threads that make decoders of one type at once crash msgspec (0.22)
-            decoder = _decoders[kind] = msgspec.json.Decoder(kind)
-    return decoder.decode(data)
 
 
 def event_sum(seq: int, kind: str, at_ms: int, thread: str, turn: str, said: bytes) -> int:

@@ -10,12 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from quintet.domain.command import Command
+from quintet.domain.decoding import decode
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
 from quintet.domain.item import Damaged, text_of
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
-from quintet.journal.codec import decode, encode, item_of
+from quintet.journal.codec import encode, item_of
 from quintet.journal.packing import packed, unpacked
 from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
 from quintet.journal.sqlite_keys import Keys
