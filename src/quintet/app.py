@@ -17,6 +17,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.profiles import Profiles
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.threads import Threads
@@ -85,8 +86,9 @@ class App:
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
+        self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
-        self.threads = Threads(self.feed, self.turns, self.projects, self.handles)
+        self.threads = Threads(self.feed, self.turns, self.projects, self.handles, self.profiles)
 
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
 

@@ -15,6 +15,7 @@ from quintet.domain.turn import ClientKey, Mode, Turn, WhenBusy
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.profiles import Profiles
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
@@ -58,7 +59,8 @@ class Process:
         self.turns.on_defect = self.defects.append
         self.projects = Projects(journal, lambda directory: directory)
         self.handles = Handles(journal)
-        self.threads = Threads(self.feed, self.turns, self.projects, self.handles)
+        self.profiles = Profiles("/home/of/quintet")
+        self.threads = Threads(self.feed, self.turns, self.projects, self.handles, self.profiles)
         self._closed = False
 
     async def thread(self, cwd: str = "/work/here", **settings: Any) -> str:

@@ -64,7 +64,7 @@ async def _serve(invocation: Invocation, app: App, lock: ServerLock, listener: s
         facts = {"pid": os.getpid(), "token": token, "knp": {"url": url}}
         lock.announce(facts, invocation.flags.ready_file)
         invocation.screen.line(f"Quintet listens on {url} (health: {url}/health)")
-        invocation.screen.line(f"Token and addresses: {lock.discovery}")
+        invocation.screen.line(f"Token: {token} (kept with the addresses in {lock.discovery})")
         invocation.screen.line('Next: quintet run "help"   (Ctrl-C stops the server)')
 
     tidying = asyncio.create_task(app.housekeeping.run())

@@ -16,6 +16,7 @@ from quintet.domain.principal import Principal
 from quintet.domain.thread import TITLE_LENGTH, Handle, SearchHit, Thread, ThreadQuery, ThreadSettings
 from quintet.domain.view import EVERYTHING, View, ViewReason, forked
 from quintet.engine.feed import Feed
+from quintet.engine.profiles import DEFAULT, Profiles
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.turns import Turns
 
@@ -30,18 +31,19 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Threads:
-    def __init__(self, feed: Feed, turns: Turns, projects: Projects, handles: Handles) -> None:
+    def __init__(self, feed: Feed, turns: Turns, projects: Projects, handles: Handles, profiles: Profiles) -> None:
         self._feed = feed
         self._journal = feed.journal
         self._turns = turns
         self._projects = projects
         self._handles = handles
+        self._profiles = profiles
 
     async def create(
         self,
         settings: ThreadSettings,
         *,
-        profile: str = "default",
+        profile: str = DEFAULT,
         title: str = "",
         title_final: bool = False,
         handle: Handle | None = None,
@@ -57,7 +59,7 @@ class Threads:
             id=thread_id,
             root=thread_id,
             project=project.id,
-            profile=profile,
+            profile=self._profiles.named(profile).name,
             settings=settings,
             created_ms=now,
             updated_ms=now,
@@ -69,7 +71,7 @@ class Threads:
         owned = [msgspec.structs.replace(i, thread=thread_id) for i in items]
         return await self._feed.create_thread(thread, handle, owned)
 
-    async def open(self, handle: Handle, settings: ThreadSettings, *, profile: str = "default") -> Opened:
+    async def open(self, handle: Handle, settings: ThreadSettings, *, profile: str = DEFAULT) -> Opened:
         """The thread an outside client means by its own id; a new one under that id if there is none."""
         found = await self._handles.find(handle.protocol, handle.scope, handle.external_id)
         if found is not None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quintet.domain.errors import Conflict
+from quintet.domain.errors import Conflict, Invalid
+from quintet.domain.project import Profile
 from quintet.domain.thread import Handle, ThreadSettings
+from quintet.engine.profiles import Profiles
 from quintet.engine.projects import Handles, Projects
 from quintet.workspace.project_root import project_root
 from tests.fakes.engine import ME, House, Process
@@ -93,3 +95,18 @@ async def test_a_thread_belongs_to_a_profile(one: Process) -> None:
     assert (await one.threads.create(HERE)).profile == "default"
     mine = await one.threads.create(HERE, profile="mine")
     assert (await one.threads.fork(mine.id)).profile == "mine"
+
+
+@pytest.mark.req("mechanisms:M7.profile")
+def test_the_default_profile_is_a_directory_in_the_home_and_others_may_live_elsewhere() -> None:
+    elsewhere = Profile("kward", "/somewhere/else")
+    profiles = Profiles("/the/home", {"kward": elsewhere})
+    assert profiles.named() == Profile("default", "/the/home/profiles/default")
+    assert profiles.named("kward") is elsewhere
+
+
+@pytest.mark.req("mechanisms:M7.profile")
+@pytest.mark.parametrize("name", ["", "..", "a/b", "A", "-a", "a-", "x" * 49, "a\n", "é"])
+async def test_what_could_lead_out_of_the_profiles_is_no_name(lone: Process, name: str) -> None:
+    with pytest.raises(Invalid, match="profile"):
+        await lone.threads.create(ThreadSettings("/work"), profile=name)
