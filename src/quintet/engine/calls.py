@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from quintet.domain.errors import STORAGE_ERRORS, as_quintet_error
-from quintet.domain.event import ItemAdded, ToolFinished, ToolStarted
+from quintet.domain.event import AnyPayload, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
 from quintet.domain.ports import Tool
@@ -29,7 +29,8 @@ class Calls:
         self._running = running
         self._clearance = Clearance(feed, interactions, policy, running)
         self.open: dict[str, ToolCall] = {}  # asked for by the model, no result in the journal yet
-        self.started: set[str] = set()  # whose intent is in the journal
+        self._started: set[str] = set()  # whose intent is in the journal
+        self._outcomes: dict[str, tuple[ToolOutcome, int]] = {}  # what came of a call, and how long it took
 
     async def run_all(self, calls: Sequence[ToolCall]) -> list[Item]:
         """All at once. If one must end the turn, or the turn is stopped, the others are cancelled with it."""
@@ -52,7 +53,7 @@ class Calls:
             else:
                 intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
                 await self._feed.say(self._running.lease, intent)
-                self.started.add(call.call_id)
+                self._started.add(call.call_id)
                 await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
                 outcome = await self._use(tool, call, prepared)
         except STORAGE_ERRORS:
@@ -89,6 +90,24 @@ class Calls:
         return await tool.prepare(arguments, cwd), spec, tool
 
     async def _finish(self, call: ToolCall, outcome: ToolOutcome, begun_s: float) -> Item:
+        elapsed_ms = int((self._feed.clock.monotonic_s() - begun_s) * 1000)
+        # Kept until it is in the journal: what has happened must not be forgotten because a commit failed.
+        self._outcomes[call.call_id] = (outcome, elapsed_ms)
+        events = await self._feed.say(self._running.lease, *self._result(call, outcome, elapsed_ms))
+        del self.open[call.call_id]
+        added = events[-1].payload
+        assert isinstance(added, ItemAdded)
+        return added.item
+
+    def leftovers(self) -> list[AnyPayload]:
+        """For the turn's last commit: a result for every call that has none in the journal."""
+        payloads: list[AnyPayload] = []
+        for call in self.open.values():
+            unfinished = ToolOutcome("The turn ended before this call had a result.", ResultStatus.CANCELLED)
+            payloads += self._result(call, *self._outcomes.get(call.call_id, (unfinished, 0)))
+        return payloads
+
+    def _result(self, call: ToolCall, outcome: ToolOutcome, elapsed_ms: int) -> list[AnyPayload]:
         lease = self._running.lease
         body = ToolResult(
             call.call_id,
@@ -100,16 +119,10 @@ class Calls:
             outcome.changed_files,
             outcome.diff,
         )
-        item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body)
-        elapsed_ms = int((self._feed.clock.monotonic_s() - begun_s) * 1000)
-        done = (
-            [ToolFinished(call.call_id, call.name, outcome.status, elapsed_ms)] if call.call_id in self.started else []
-        )
-        events = await self._feed.say(lease, *done, ItemAdded(item))
-        self.open.pop(call.call_id, None)
-        added = events[-1].payload
-        assert isinstance(added, ItemAdded)
-        return added.item
+        added = ItemAdded(Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body))
+        if call.call_id not in self._started:
+            return [added]
+        return [ToolFinished(call.call_id, call.name, outcome.status, elapsed_ms), added]
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

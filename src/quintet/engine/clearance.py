@@ -56,6 +56,10 @@ class Clearance:
                 continue
             decision = await self._ask(call, spec, prepared, verdict)
             if decision.verdict is Verdict.ALLOW:
+                # The mode may have been tightened while the question was open; a yes does not reach beyond it.
+                again = await self._judge(spec, prepared)
+                if again.judgement is Judgement.DENY:
+                    raise Refused(f"Not allowed here ({again.rule}).", ResultStatus.DENIED)
                 return f"allowed by {decision.by.name} through {decision.by.protocol}"
             if _nobody_there(decision):
                 raise TurnEnds(

@@ -150,6 +150,10 @@ class Feed:
         await self.tailing.close()
 
     def _deliver(self, events: Sequence[Event]) -> None:
+        if not events:  # something could not be read: every reader goes back to reading pages from its place
+            for subscription in tuple(self._subscriptions):
+                subscription.look_again()
+            return
         for subscription in tuple(self._subscriptions):
             subscription.offer(events)
         if not self._handlers and not self._watches:

@@ -12,9 +12,9 @@ from quintet.domain.errors import (
     StepLimit,
     as_quintet_error,
 )
-from quintet.domain.event import AnyPayload, ItemAdded, ToolFinished, TurnFinished, TurnSteered
+from quintet.domain.event import AnyPayload, ItemAdded, TurnFinished, TurnSteered
 from quintet.domain.ids import new_id
-from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult, UserMessage
+from quintet.domain.item import Item, ToolCall, UserMessage
 from quintet.domain.model import ModelRequest
 from quintet.domain.turn import TurnState
 from quintet.engine.calls import Calls
@@ -35,6 +35,11 @@ class Loop:
         self._step: Step | None = None
         self._steps = 0
         self._call_ids: set[str] = set()
+        self._last: tuple[TurnFinished, list[AnyPayload]] | None = None  # the last commit, once it is put together
+
+    @property
+    def ending(self) -> bool:
+        return self._last is not None
 
     async def run(self) -> TurnFinished:
         """The whole turn. Never raises for what happens inside a turn; a lost lease or broken store does raise."""
@@ -49,6 +54,8 @@ class Loop:
                 raise  # not the turn was stopped but the process's own task; recovery ends the turn
             return await self._finish(TurnState.FAILED, as_quintet_error(gave_up).info())  # the model did, by itself
         except Exception as error:
+            if self.ending:
+                raise  # the turn is over, only its last commit failed: that is repeated, not replaced
             return await self._finish(TurnState.FAILED, as_quintet_error(error).info())
 
     async def _work(self) -> None:
@@ -108,19 +115,20 @@ class Loop:
     async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
         """The one terminal event, with everything that was still open settled in the same commit."""
         await self._running.close()
-        finished = TurnFinished(state, self._steps, error)
-        await self._feed.finish(self._running.lease, finished, self._leftovers(error))
+        self._last = (TurnFinished(state, self._steps, error), self._leftovers(error))
+        return await self.finish_again()
+
+    async def finish_again(self) -> TurnFinished:
+        """The last commit, as it was put together; once more if it failed before."""
+        assert self._last is not None
+        finished, leftovers = self._last
+        await self._feed.finish(self._running.lease, finished, leftovers)
         return finished
 
     def _leftovers(self, error: ErrorInfo | None) -> list[AnyPayload]:
         lease, now = self._running.lease, self._feed.clock.now_ms()
         leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []
-        for call in self._calls.open.values():
-            text = "The turn ended before this call had a result."
-            body = ToolResult(call.call_id, call.name, ResultStatus.CANCELLED, text)
-            if call.call_id in self._calls.started:
-                leftovers.append(ToolFinished(call.call_id, call.name, ResultStatus.CANCELLED))
-            leftovers.append(ItemAdded(Item(new_id("itm"), lease.thread, lease.turn, 0, now, body)))
+        leftovers += self._calls.leftovers()
         for steer in self._running.steers:
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, now, UserMessage(steer.parts, steered=True))
             leftovers += [ItemAdded(item), TurnSteered(steer.id, item.id)]

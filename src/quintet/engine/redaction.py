@@ -8,17 +8,18 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
 import msgspec
-
-from quintet.domain.decoding import decode
 
 MASK = "[redacted]"
 HOLD_S = 0.05  # how long a possible secret's first characters may be held back
 HELD_FROM = 3  # characters of a possible beginning that make it worth holding back
 SHORTEST = 8  # anything shorter would mangle ordinary words
+# Fields that name something instead of saying it.
+_NAMES = frozenset({"cwd", "model", "profile", "protocol"})
+_ID = re.compile("[a-z]{3}_[0-9a-z]{26}")
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
@@ -44,16 +45,32 @@ class Redactor:
         return self._text.sub(MASK, text) if self._text else text
 
     def struct(self, value: Struct) -> Struct:
-        """The same struct with known values masked wherever they stand; the very same object if there are none."""
+        """The same struct with known values masked in its texts; the very same object if there are none.
+
+        Only what people and models say is touched: not ids, tags and names, by which the engine finds things again.
+        """
         if self._json is None:
             return value
         try:
-            encoded = msgspec.json.encode(value)
+            if not self._json.search(msgspec.json.encode(value)):
+                return value
         except UnicodeEncodeError:
             return value  # no store takes it either
-        cleaned, found = self._json.subn(MASK.encode(), encoded)
-        masked: Struct = decode(cleaned, type(value)) if found else value
+        masked: Struct = self._walk(value, "")
         return masked
+
+    def _walk(self, value: Any, name: str) -> Any:
+        if type(value) is str:
+            return value if name in _NAMES or _ID.fullmatch(value) else self.text(value)
+        if isinstance(value, msgspec.Struct):
+            fields = {f: (getattr(value, f), self._walk(getattr(value, f), f)) for f in value.__struct_fields__}
+            changed = {f: new for f, (old, new) in fields.items() if new is not old}
+            return msgspec.structs.replace(value, **changed) if changed else value
+        if isinstance(value, dict):
+            return {self._walk(key, ""): self._walk(inner, "") for key, inner in value.items()}
+        if isinstance(value, tuple | list):
+            return type(value)(self._walk(inner, name) for inner in value)
+        return value
 
     def masked(self, text: str, start: int) -> tuple[str, str]:
         """From `start` on: what is certain, masked, and the tail that may be the beginning of a known value."""

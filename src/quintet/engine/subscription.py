@@ -86,6 +86,12 @@ class Subscription:
             self._queue.extend(wanted)
         self._wake.set()
 
+    def look_again(self) -> None:
+        """Something was published that did not reach the queue; it is in the store, after what was handed out."""
+        if self._cursor is not None or self._queue:
+            self._fall_behind(self._queue[0].seq if self._queue else self.cursor + 1)
+            self._wake.set()
+
     async def __aiter__(self) -> AsyncIterator[Event | Gap]:
         try:
             await self._look_for_foreign_owner()

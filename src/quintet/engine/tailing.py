@@ -51,12 +51,13 @@ class Tailing:
 
     async def _run(self) -> None:
         while (interval := self.interval_s()) is not None:
-            self._due = self._journal.changed_elsewhere() or self._due
-            if self._due:
-                # A store that cannot be read now is reported to whoever reads it; tailing simply tries again.
-                with contextlib.suppress(QuintetError):
+            try:
+                self._due = self._journal.changed_elsewhere() or self._due
+                if self._due:
                     await self._journal.tail()
                     self._due = False
+            except QuintetError:
+                self._due = True  # a store that cannot be read now is reported to whoever reads it; tailing tries again
             if interval == FAST_S:
                 await asyncio.sleep(FAST_S)
                 continue

@@ -15,7 +15,7 @@ from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part
 from quintet.domain.principal import Principal
-from quintet.domain.turn import ClientKey, Mode, Turn, TurnState, WhenBusy
+from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBusy
 from quintet.engine.feed import Feed
 from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
 from quintet.engine.interactions import Interactions
@@ -61,7 +61,8 @@ class Turns:
             raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
         if not parts:
             raise Invalid("There is nothing to do: the input is empty.")
-        if when_busy is WhenBusy.STEER and await self._live_turn(thread) is not None:
+        # A key promises that the same request counts once; steers are not folded, so with a key the input is queued.
+        if when_busy is WhenBusy.STEER and key is None and await self._live_turn(thread) is not None:
             with contextlib.suppress(TurnOver):
                 given = await self.steer(thread, parts, starter.principal, mode=starter.mode)
                 return Started(await self._feed.journal.turn(given.turn), steered=True)
@@ -78,6 +79,7 @@ class Turns:
         accepted = await self._accept(turn, only_idle=when_busy is WhenBusy.REJECT, key=key)
         if not accepted.folded:
             self._spawn(turn, starter)
+            await self._drop_if_closing(turn)
         return accepted
 
     async def wait(self, turn: str, timeout_s: float | None = None) -> Turn:
@@ -171,6 +173,11 @@ class Turns:
                 task.cancel()
         await self._inbox.close()
 
+    async def _drop_if_closing(self, turn: Turn) -> None:
+        """A turn accepted in the moment shutdown began was not seen by it."""
+        if self._closing:
+            await drop_queued(self._feed, turn.id)
+
     async def _tell_stopping(self, running: RunningTurn) -> None:
         """So that a client which starts anew at this moment waits a little instead of being refused."""
         with contextlib.suppress(QuintetError):
@@ -199,37 +206,49 @@ class Turns:
 
     async def _run(self, turn: Turn, starter: Starter) -> None:
         self._feed.tailing.hurry()
-        running: RunningTurn | None = None
+        lease: Lease | None = None
+        loop: Loop | None = None
         try:
-            running = await self._take_thread(turn, starter)
-            if running is not None:
-                await Loop(self._feed, self._interactions, self._policy, running).run()
+            lease = await self._claim(turn, starter.model)
+            if lease is not None:
+                loop = Loop(self._feed, self._interactions, self._policy, await self._begin(turn, lease, starter))
+                await loop.run()
         except Exception as error:
             failure = self._failures[turn.id] = as_quintet_error(error)
             self.on_defect(failure)
-            self._keep(self._end_later(turn, running, failure))
+            self._keep(self._end_later(turn, lease, loop, failure))
         finally:
             self._feed.tailing.relax()
             self._queued.pop(turn.id, None)
             self._running.pop(turn.id, None)
             self._inbox.forget(turn.id)
 
-    async def _end_later(self, turn: Turn, running: RunningTurn | None, failure: QuintetError) -> None:
-        """The turn's last commit failed. Nobody else may end it while this process lives, so it tries on."""
+    async def _end_later(self, turn: Turn, lease: Lease | None, loop: Loop | None, failure: QuintetError) -> None:
+        """The turn could not be begun or its last commit failed. Nobody else may end it while this process lives, so
+        it tries on."""
         finished = TurnFinished(TurnState.FAILED, error=failure.info())
         while not self._closing:
             try:
-                if running is None:
-                    await self._feed.journal.drop_queued(turn.id, finished)
-                else:
-                    await self._feed.finish(running.lease, finished, ())
+                if loop is not None and loop.ending:
+                    await loop.finish_again()
+                elif lease is not None:
+                    await self._feed.finish(lease, finished, ())
+                elif not await self._feed.journal.drop_queued(turn.id, finished):
+                    lease = await self._own_lease(turn)  # claimed after all, although the answer did not reach us
+                    continue
             except (LeaseLost, NotFound):
-                return  # someone else has ended it, or the thread is gone
+                break  # someone else has ended it, or the thread is gone
             except Exception:
                 await asyncio.sleep(TRY_AGAIN_S)
             else:
-                self._failures.pop(turn.id, None)
-                return
+                break
+        self._failures.pop(turn.id, None)
+
+    async def _own_lease(self, turn: Turn) -> Lease:
+        thread = await self._feed.journal.thread(turn.thread)
+        if thread.owner != self._feed.journal.owner or thread.active_turn != turn.id:
+            raise LeaseLost("The turn is not run by this process.")
+        return Lease(thread.id, turn.id, thread.owner, thread.epoch)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -237,19 +256,19 @@ class Turns:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _take_thread(self, turn: Turn, starter: Starter) -> RunningTurn | None:
+    async def _claim(self, turn: Turn, model: str) -> Lease | None:
         """Wait for the turn's place in the thread's queue and claim it; None when it was cancelled meanwhile."""
-        model = starter.model
         while True:
             with self._feed.watching(lambda e: e.thread == turn.thread and _is_end(e)) as ended:
                 try:
-                    lease = await self._feed.journal.claim(turn.id, mode=turn.mode, model=model)
-                    break
+                    return await self._feed.journal.claim(turn.id, mode=turn.mode, model=model)
                 except TurnOver:
                     return None
                 except Busy:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(ended, PROBE_EVERY_S)
+
+    async def _begin(self, turn: Turn, lease: Lease, starter: Starter) -> RunningTurn:
         self._queued.pop(turn.id, None)
         thread = await self._feed.journal.thread(turn.thread)
         running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter)

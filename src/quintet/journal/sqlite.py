@@ -168,10 +168,11 @@ class SqliteStore:
         version = self._read_data_version()
         if version == self._data_version:
             return False
-        self._data_version = version
         # Our own writer changes it too; what is published already is no news.
         mark = self._publisher.mark
-        return mark is None or self._newest() > mark
+        news = mark is None or self._newest() > mark
+        self._data_version = version  # last: a look that failed is taken again
+        return news
 
     async def close(self) -> None:
         if self._closed:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quintet.domain.event import ItemAdded
 from quintet.domain.item import Item, ResultStatus, ToolResult, user_text
+from quintet.domain.thread import ThreadSettings
 from quintet.engine.redaction import MASK, RedactedStream, Redactor
 
 SECRET = 'k9/"Zt+p\\w3=ü secret'
@@ -102,3 +104,13 @@ def test_a_value_that_is_no_text_is_known_too_and_breaks_nothing() -> None:
     assert odd.text(f"a {shown} b") == f"a {MASK} b"
     assert encoded[:-4] not in odd.text(encoded)
     assert odd.text("nothing here") == "nothing here"
+
+
+@pytest.mark.req("mechanisms:M9.known")
+@pytest.mark.parametrize("value", ["assistant", "00000000", "17000000", "itm_0000", "tool_result", "/work/here"])
+def test_a_value_that_looks_like_the_structs_own_words_breaks_nothing(value: str) -> None:
+    item = Item("itm_00000000000000000000000000", "thr_1", "trn_1", 1, 1_700_000_000_000, user_text(f"it is {value}"))
+    masked = Redactor([value]).struct(ItemAdded(item))
+    assert masked.item == msgspec.structs.replace(item, body=user_text(f"it is {MASK}"))
+    settings = ThreadSettings(cwd="/work/here", agent="/work/here")
+    assert Redactor(["/work/here"]).struct(settings) == ThreadSettings(cwd="/work/here", agent=MASK)
