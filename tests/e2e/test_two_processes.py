@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import statistics
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -28,7 +27,7 @@ from tests.faults.processes import Process, end_leftovers, figures, quintet, qui
 
 B = local("b")
 ROUNDS = 5
-MEDIAN_S = 0.2
+NEARLY_ALWAYS_S = 0.2
 BOUND_S = 1.0
 
 
@@ -77,7 +76,7 @@ class Watch:
 
 def within(name: str, seconds: list[float]) -> None:
     text = figures(name, seconds)
-    assert statistics.median(seconds) < MEDIAN_S, text
+    assert sorted(seconds)[int(len(seconds) * 0.9 - 0.5)] < NEARLY_ALWAYS_S, text  # one in ten may hit a busy moment
     assert max(seconds) < BOUND_S, text
 
 

@@ -81,6 +81,9 @@ class Policy:
             return Verdict(rule.judgement if rule else Judgement.ALLOW, rule.text if rule else "no effect")
         if mode is Mode.READ_ONLY and (spec.effect is not Effect.EXECUTE or parsed.destructive):
             return Verdict(Judgement.DENY, "mode read-only")
+        if not parsed.understood and rule is None and (strict := self._restricting(spec)) is not None:
+            # It cannot be told whether the command is what that rule is about; so somebody has to look.
+            return Verdict(Judgement.ASK, strict.text, destructive=parsed.destructive)
         if mode is Mode.ALLOW and (rule is None or rule.judgement is Judgement.ALLOW):
             return Verdict(Judgement.ALLOW, rule.text if rule else "mode allow", destructive=parsed.destructive)
         if parsed.destructive or mode is Mode.READ_ONLY:
@@ -92,6 +95,11 @@ class Policy:
             if grant.live(now_ms) and _serves(grant, protocol, root, project) and _covers(grant, spec, call, parsed):
                 return Verdict(Judgement.ALLOW, grant.id, grant=grant.id)
         return Verdict(Judgement.ASK, rule.text if rule else f"mode {mode}", offers=_offers(spec, call, parsed))
+
+    def _restricting(self, spec: ToolSpec) -> Rule | None:
+        """A rule that denies or asks about some commands of this tool."""
+        strict = (r for r in self.rules if r.tool == spec.name and r.words and r.judgement is not Judgement.ALLOW)
+        return next(strict, None)
 
     def _rule_for(self, spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> Rule | None:
         """The strictest rule that speaks of this call."""
@@ -107,8 +115,9 @@ def _speaks_of(rule: Rule, call: Prepared, parsed: ParsedCommand) -> bool:
         if not parsed.understood:
             # An allow needs certainty; a deny or ask is honoured on the looks of the raw text as well.
             return rule.judgement is not Judgement.ALLOW and _mentions(call.command.split(), rule.words)
-        matches = [_prefix(argv, rule.words) for argv in parsed.commands]
-        return bool(matches) and (all(matches) if rule.judgement is Judgement.ALLOW else any(matches))
+        if rule.judgement is Judgement.ALLOW:
+            return bool(parsed.commands) and all(_prefix(argv, rule.words) for argv in parsed.commands)
+        return any(_prefix(argv, rule.words) or _prefix(_plainly(argv), rule.words) for argv in parsed.commands)
     pattern = " ".join(rule.words)
     hits = [fnmatch.fnmatchcase(path, pattern) for path in call.paths]
     return bool(hits) and (all(hits) if rule.judgement is Judgement.ALLOW else any(hits))
@@ -120,6 +129,15 @@ def _prefix(argv: Sequence[str], words: Sequence[str]) -> bool:
         fixed = words[:-1]
         return tuple(argv[: len(fixed)]) == tuple(fixed)
     return tuple(argv) == tuple(words)
+
+
+def _plainly(argv: Sequence[str]) -> Sequence[str]:
+    """The command as a person would name it: /usr/bin/git -C there push is git push. Only for saying no or asking."""
+    name, rest = argv[0].rsplit("/", 1)[-1], list(argv[1:])
+    if name == "git":
+        while rest and rest[0].startswith("-"):
+            rest = rest[2:] if rest[0] in ("-C", "--git-dir", "--work-tree", "--namespace") else rest[1:]
+    return (name, *rest)
 
 
 def _mentions(words: Sequence[str], pattern: Sequence[str]) -> bool:
@@ -161,6 +179,8 @@ def _offers(spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> tuple[Gran
         if not parsed.understood or len(parsed.commands) != 1:
             return ()
         words = parsed.commands[0][:2]
+        if len(words) > 1 and words[1].startswith("-"):
+            return ()  # an option is no subcommand: what follows it could be anything
         return tuple(GrantOffer(spec.name, Subject.COMMAND, words, s) for s in scopes)
     if call.paths:
         exactly = glob.escape(call.paths[0])  # a file may be called "*"; remembering it must not cover all others

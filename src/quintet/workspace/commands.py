@@ -16,6 +16,7 @@ _BARE = re.compile(r"[A-Za-z0-9_@%+:,./^=-]+")
 _SINGLE = re.compile(r"'([^'\n\r\0]*)'")
 _DOUBLE = re.compile(r'"([^"$`\\!\n\r\0]*)"')
 _BLANK = re.compile(r"[ \t]+")
+_VERSION = re.compile(r"[0-9][0-9.]*$")
 
 _RUNNERS = """
 sh bash dash zsh ksh mksh ash fish csh tcsh rbash busybox toybox env sudo doas su runuser pkexec chroot unshare nsenter
@@ -31,9 +32,10 @@ _KEYWORDS = "if then elif else fi for while until do done case esac in select fu
 _NOT_PLAIN = frozenset((_RUNNERS + _BUILTINS + _KEYWORDS).split())
 # Options by which an otherwise plain program runs others or evaluates what it is given.
 _RUNS_BY_OPTION = {
-    **dict.fromkeys(("python", "python3"), ("-c",)),
+    **dict.fromkeys(("python", "pypy"), ("-c",)),
     **dict.fromkeys(("perl", "ruby", "lua"), ("-e", "-E")),
-    **dict.fromkeys(("node", "bun", "deno"), ("-e", "-p", "--eval", "--print", "eval")),
+    **dict.fromkeys(("node", "nodejs", "bun", "deno"), ("-e", "-p", "--eval", "--print", "eval")),
+    **dict.fromkeys(("pwsh", "powershell"), ("-c", "-e", "-Command", "-EncodedCommand")),
     "php": ("-r",),
     "find": ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprintf", "-fls", "-fprint0"),
     "printf": ("-v",),
@@ -78,11 +80,12 @@ def _words(command: str) -> list[str] | None:
 def _plain(words: list[str]) -> bool:
     first = words[0]
     name = first.rsplit("/", 1)[-1]
+    bare = _VERSION.sub("", name)  # python3.11 is python
     if not name or "=" in first or first.startswith(("%", "-")) or name.lower() in _NOT_PLAIN:
         return False
     if any(ord(c) < 32 or ord(c) == 127 for word in words for c in word):
         return False
-    runs = _RUNS_BY_OPTION.get(name, ())
+    runs = _RUNS_BY_OPTION.get(bare, ())
     return not any(_holds(word, option) for word in words[1:] for option in runs)
 
 

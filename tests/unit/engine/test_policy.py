@@ -145,3 +145,32 @@ def test_what_is_remembered_of_a_path_covers_that_path_and_no_other(path: str) -
     assert judge(Prepared("again", {}, paths=(path,)), WRITE, grants=(kept,)).judgement is Judgement.ALLOW
     for other in ("/w/b.txt", "/w/a1.txt", "/w/a", "/w/sub/c"):
         assert judge(Prepared("other", {}, paths=(other,)), WRITE, grants=(kept,)).judgement is Judgement.ASK
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize(
+    "command", ["git push x", "/usr/bin/git push x", "git -C /tmp push", "git --no-pager --git-dir /x push origin"]
+)
+def test_a_deny_rule_holds_however_the_command_is_spelled(command: str, mode: Mode) -> None:
+    assert judge(run(command), mode=mode, rules={"shell: git push *": "deny"}).judgement is Judgement.DENY
+
+
+@pytest.mark.parametrize("command", ["bash -c 'git push x'", "g=git; $g push", "$(echo git) push"])
+def test_where_a_rule_says_no_what_is_not_understood_is_asked_even_in_mode_allow(command: str) -> None:
+    verdict = judge(run(command), mode=Mode.ALLOW, rules={"shell: git push *": "deny"})
+    assert verdict.judgement in (Judgement.ASK, Judgement.DENY)
+    assert judge(run(command), mode=Mode.ALLOW).judgement is Judgement.ALLOW
+
+
+@pytest.mark.parametrize("command", ["python3.11 -c x", "nodejs -e x", "perl5.36 -e x", "pwsh -c x"])
+def test_an_interpreter_given_code_is_not_understood_whatever_its_version(command: str) -> None:
+    assert judge(run(command), rules={f"shell: {command.split()[0]} *": "allow"}).judgement is Judgement.ASK
+
+
+@pytest.mark.parametrize("command", ["python3 -m http.server", "curl -o x http://y", "make -C z"])
+def test_an_option_is_not_remembered_as_if_it_were_a_subcommand(command: str) -> None:
+    assert judge(run(command)).offers == ()
+
+
+def test_a_program_in_another_place_is_not_covered_by_an_allow_rule() -> None:
+    assert judge(run("/tmp/evil/git status"), rules={"shell: git status *": "allow"}).judgement is Judgement.ASK
