@@ -52,7 +52,13 @@ def parse_rules(lines: Mapping[str, str]) -> tuple[Rule, ...]:
                 f'[policy.rules] "{text}" = "{word}" is not a rule.',
                 next_step='Write "tool" or "tool: words *" = "allow", "ask" or "deny".',
             )
-        rules.append(Rule(tool.strip(), tuple(pattern.split()), Judgement(word), text))
+        words = tuple(pattern.split())
+        if tool.strip() == "shell" and any("*" in w and (w != "*" or w is not words[-1]) for w in words):
+            raise Invalid(
+                f'[policy.rules] "{text}" can never match: words are compared whole.',
+                next_step='Let a * stand alone at the end, for any further words: "shell: git push *".',
+            )
+        rules.append(Rule(tool.strip(), words, Judgement(word), text))
     return tuple(rules)
 
 

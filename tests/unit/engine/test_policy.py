@@ -174,3 +174,10 @@ def test_an_option_is_not_remembered_as_if_it_were_a_subcommand(command: str) ->
 
 def test_a_program_in_another_place_is_not_covered_by_an_allow_rule() -> None:
     assert judge(run("/tmp/evil/git status"), rules={"shell: git status *": "allow"}).judgement is Judgement.ASK
+
+
+@pytest.mark.parametrize("pattern", ["git pu*", "g* push", "* push", "git * origin"])
+def test_a_command_rule_that_could_never_match_is_refused(pattern: str) -> None:
+    with pytest.raises(Invalid, match="never match"):
+        parse_rules({f"shell: {pattern}": "deny"})
+    assert parse_rules({"write: src/*.py": "allow"})
