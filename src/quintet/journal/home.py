@@ -79,6 +79,15 @@ def private_directory(path: str) -> None:
     os.chmod(path, 0o700)  # whatever the umask took away from ourselves
 
 
+def sync_directory(path: str) -> None:
+    """Make names in it last: a file that is synced may still lose its name with the power."""
+    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def this_boot() -> str:
     """Names this run of the machine. Elsewhere than on Linux: when it was booted, to the minute."""
     try:

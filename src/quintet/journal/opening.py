@@ -26,6 +26,7 @@ from quintet.journal.stored import StoredJournal
 from quintet.journal.writer import BUSY_MS
 
 OLDEST_SQLITE = (3, 51, 3)  # before it, two writers could corrupt a log while it was being reset
+_CUT_WAIT_MS = 200
 _WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
@@ -130,6 +131,8 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs
             connection.execute("PRAGMA journal_size_limit = 8388608").fetchall()
             migrated, backup = bring_up(connection, place, schema, living, boot)
             _check_tables(connection)
+            if walked.dropped:
+                _cut_log(connection)
             _note_boot(connection, boot, lost=walked.dropped > 0)
             opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
             place.keep_reserve()
@@ -216,6 +219,16 @@ def _check_tables(connection: apsw.Connection) -> None:
 
 
 _TABLES = {"counter", "kinds", "threads", "events", "items", "turns", "interactions", "commands", "grants", "handles"}
+
+
+def _cut_log(connection: apsw.Connection) -> None:
+    """Fold the log in and empty it: stale frames behind new ones would confuse whoever opens it next. A reader that
+    is in the way is not waited for; then the next one to open does this."""
+    connection.set_busy_timeout(_CUT_WAIT_MS)
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.set_busy_timeout(BUSY_MS)
 
 
 def _note_boot(connection: apsw.Connection, boot: str, *, lost: bool) -> None:

@@ -23,9 +23,11 @@ from quintet.domain.item import AssistantMessage, Damaged, Item
 from quintet.domain.thread import ThreadQuery
 from quintet.journal import StoredJournal, open_journal
 from quintet.journal.commit import CEILING_STEP
+from quintet.journal.emitting import emit
 from quintet.journal.migration import Schema, Step
 from quintet.journal.owners import living
 from quintet.journal.statements import SQL
+from quintet.journal.transaction import Transaction
 from quintet.journal.wal import walk
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
@@ -255,6 +257,72 @@ async def test_a_torn_tail_is_no_damage(tmp_path: Path) -> None:
         seqs = [e.seq for e in await everything(journal)]
         assert seqs == list(range(1, len(seqs) + 1))
         await journal.close()
+
+
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
+async def test_a_second_damaged_log_is_kept_beside_the_first(tmp_path: Path) -> None:
+    kept = []
+    for n in range(2):
+        main, log = await with_log(tmp_path, 20)
+        bad = bytearray(log)
+        bad[len(log) // 2 + n] ^= 4
+        put(tmp_path, main, bytes(bad))
+        journal = await opened(tmp_path)
+        assert journal.report.damaged
+        kept.append((journal.report.saved_as, bytes(bad)))
+        await journal.close()
+    assert [Path(name).name for name, _ in kept] == ["quintet.db-wal.damaged", "quintet.db-wal.damaged.2"]
+    assert [Path(name).read_bytes() for name, _ in kept] == [bad for _, bad in kept]
+
+
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
+async def test_stale_frames_behind_a_bad_one_are_reported_once(tmp_path: Path) -> None:
+    """Whatever lies behind the end of the log is cut off at once: a process killed later leaves no second report."""
+    main, log = await with_log(tmp_path, 20)
+    bad = bytearray(log)
+    bad[len(log) // 2] ^= 4
+    put(tmp_path, main, bytes(bad))
+    journal = await opened(tmp_path)
+    assert journal.report.damaged
+    await journal.create_thread(a_thread())
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    await journal.close()
+    put(tmp_path, *pair)  # as if it had been killed
+    again = await opened(tmp_path)
+    assert not again.report.damaged
+    assert again.report.wal_dropped == 0
+    await again.close()
+
+
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
+async def test_a_rolled_back_spill_is_no_damage(tmp_path: Path) -> None:
+    """A transaction larger than the page cache writes frames before its commit, and rewrites some of them."""
+    journal = await opened(tmp_path)
+    thread = await journal.create_thread(a_thread())
+
+    def fails(tx: Transaction) -> None:
+        for n in range(3000):
+            body = AssistantMessage(os.urandom(800).hex())
+            emit(tx, ev.ItemAdded(Item(new_id("itm"), thread.id, "", n + 1, 1, body)), thread.id)
+        raise QuintetError("no")
+
+    before = len((tmp_path / "quintet.db-wal").read_bytes())
+    for n in range(3):
+        with pytest.raises(QuintetError):
+            await journal.store.write("x", fails)
+        await journal.append([Draft(ev.ThreadUpdated(title=f"{n}"), thread.id)])
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    assert len(pair[1]) > before + 2 * 1024 * 1024
+    good = await everything(journal)
+    await journal.close()
+    put(tmp_path, *pair)
+    again = await opened(tmp_path)
+    assert again.report.wal_dropped > 0
+    assert not again.report.damaged
+    assert again.report.saved_as == ""
+    assert await everything(again) == good
+    assert (tmp_path / "quintet.db-wal").stat().st_size < 1024 * 1024
+    await again.close()
 
 
 @pytest.mark.req("reliability:R3")
