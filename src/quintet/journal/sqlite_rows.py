@@ -37,7 +37,7 @@ class SqliteRows:
         keys = self._keys = Keys(connection)
         self._thread_key, self._thread_id = keys.thread_key, keys.thread_id
         self._turn_key, self._turn_id = keys.turn_key, keys.turn_id
-        self._waiting: list[EventRow] = []  # events of this transaction that are not in the file yet
+        self._waiting: list[tuple[Any, ...]] = []  # events of this transaction that are not in the file yet
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
@@ -213,24 +213,32 @@ class SqliteRows:
     def set_marks(self, *, pruned_through: int, signals_through: int) -> None:
         self._run(SQL["set_marks"], (pruned_through, signals_through))
 
+    @property
+    def waiting(self) -> int:
+        """How many events `write_out` has still to write."""
+        return len(self._waiting)
+
     def insert_events(self, rows: Sequence[EventRow]) -> None:
-        """Kept until they are read or the transaction ends, so that many jobs share one statement."""
-        self._waiting += rows
+        """Kept until they are read or the transaction ends, so that many jobs share one statement. Their keys are
+        looked up now: an event that names what is not there fails its own job."""
+        bound = self._bound
+        self._waiting += [bound(row) for row in rows]
 
     def write_out(self) -> None:
         """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""
-        if not self._waiting:
+        rows = self._waiting
+        if not rows:
             return
-        rows, self._waiting = self._waiting, []
         at = 0
         while len(rows) - at >= _MANY:
             flat: list[Any] = []
             for row in rows[at : at + _MANY]:
-                flat += self._bound(row)
+                flat += row
             self._run(_INSERT_MANY, flat)
             at += _MANY
         if at < len(rows):
-            self._many(SQL["insert_event"], [self._bound(row) for row in rows[at:]])
+            self._many(SQL["insert_event"], rows[at:])
+        self._waiting = []  # not before all are written: whoever fails in between must not lose what others wrote
 
     def _bound(self, row: EventRow) -> tuple[Any, ...]:
         kind = self._keys.kind_code(row.kind)
