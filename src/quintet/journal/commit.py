@@ -145,7 +145,7 @@ class Committer:
         outcome.pushed += sum(len(drafts) for drafts, _ in pushes)
 
     def _write_job(self, job: Job, tx: Transaction) -> None:
-        changes, waiting = self._connection.total_changes(), self.rows.waiting
+        changes, waiting = self._connection.total_changes(), len(self.rows.waiting)
         first, written = tx.next, len(tx.events)
         try:
             job.error = None
@@ -154,7 +154,11 @@ class Committer:
         except (NumbersSpent, apsw.Error):
             raise
         except Exception as error:
-            if len(tx.events) != written or self.rows.waiting != waiting or self._connection.total_changes() != changes:
+            if (
+                len(tx.events) != written
+                or len(self.rows.waiting) != waiting
+                or self._connection.total_changes() != changes
+            ):
                 raise HalfDone from error
             tx.forget()
             tx.next = first
