@@ -464,6 +464,43 @@ async def test_everything_in_the_home_is_private_from_the_first_moment(tmp_path:
     await journal.close()
 
 
+def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of everything that is synced from now on, by Quintet itself."""
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        real(fd)
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return synced
+
+
+@pytest.mark.req("reliability:R1")
+async def test_the_names_of_a_new_home_and_its_file_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = watch_syncs(monkeypatch)
+    home = tmp_path / "deep" / "home"
+    await (await opened(home)).close()
+    assert {str(tmp_path), str(tmp_path / "deep"), str(home)} <= set(synced)
+    synced.clear()
+    await (await opened(home)).close()
+    assert synced == []
+
+
+@pytest.mark.req("reliability:R21")
+async def test_the_name_of_a_backup_is_synced_before_the_migration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(tmp_path)
+    synced = watch_syncs(monkeypatch)
+    broken = Schema(2, (Step(2, "CREATE TABLE extra (x); CREATE TABLE extra (x)"),))
+    with pytest.raises(QuintetError):
+        await opened(tmp_path, schema=broken)
+    (backup,) = (tmp_path / "backups").iterdir()
+    assert synced == [str(tmp_path), f"{backup}.part", str(tmp_path / "backups")]
+
+
 @pytest.mark.req("mechanisms:M2.liveness")
 async def test_a_lock_file_says_who_holds_it_and_goes_with_its_process(files: Processes) -> None:
     here, there = await files.another(), await files.another()
