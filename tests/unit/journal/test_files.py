@@ -7,6 +7,7 @@ import os
 import random
 import stat
 import struct
+import time
 from pathlib import Path
 
 import apsw
@@ -516,6 +517,79 @@ async def test_a_lock_file_says_who_holds_it_and_goes_with_its_process(files: Pr
     assert {p.name for p in (files.home / "run").glob("own_*")} == {f"{j.owner}.lock" for j in (here, there, third)}
     await here.close()
     assert not await there.alive(here.owner)
+
+
+def locks_on(path: Path) -> int:
+    """How many POSIX locks this process holds on that file."""
+    inode, pid = path.stat().st_ino, os.getpid()
+    lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return sum(w[1] == "POSIX" and int(w[4]) == pid and int(w[5].rpartition(":")[2]) == inode for w in lines)
+
+
+@pytest.mark.req("reliability:R16")
+async def test_opening_a_home_again_drops_no_lock_of_the_same_process(tmp_path: Path) -> None:
+    """Closing any descriptor of a file drops all locks the process holds on it, SQLite's own included."""
+    first = await opened(tmp_path)
+    await first.create_thread(a_thread())
+    held = locks_on(tmp_path / "quintet.db")
+    if not held:
+        pytest.skip("this system does not list its locks")
+    for read_only in (False, True):
+        second = await opened(tmp_path, read_only=read_only)
+        assert locks_on(tmp_path / "quintet.db") >= held
+        await second.close()
+        assert locks_on(tmp_path / "quintet.db") >= held
+    await first.close()
+
+
+@pytest.mark.req("reliability:R3")
+async def test_a_file_that_ends_too_early_is_refused(tmp_path: Path) -> None:
+    await filled(tmp_path, 1)
+    path = tmp_path / "quintet.db"
+    whole = path.read_bytes()
+    for cut in (1, 4095, 4096, 3 * 4096 + 7):
+        path.write_bytes(whole[:-cut])
+        with pytest.raises(StorageDamaged):
+            await opened(tmp_path)
+        assert path.read_bytes() == whole[:-cut]
+
+
+@pytest.mark.req("reliability:R3", "reliability:R21", "mechanisms:M1.walwalk")
+async def test_a_refused_home_keeps_its_log(tmp_path: Path) -> None:
+    """Closing what was opened only to look must not fold the log into a file that was refused."""
+    await filled(tmp_path)
+    journal = await opened(tmp_path)
+    raw = database(tmp_path)
+    raw.execute("PRAGMA user_version = 7")
+    raw.close()
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    await journal.close()
+    put(tmp_path, *pair)
+    with pytest.raises(VersionMismatch):
+        await opened(tmp_path)
+    assert ((tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()) == pair
+
+
+@pytest.mark.req("mechanisms:M1.walwalk")
+async def test_a_long_log_is_looked_at_in_no_time(tmp_path: Path) -> None:
+    """Everybody else waits at the gate meanwhile, ten seconds at most."""
+    await filled(tmp_path, 1)
+    raw = database(tmp_path)
+    raw.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
+    raw.execute("CREATE TABLE bulk (x)")
+    for _ in range(16):
+        raw.execute("INSERT INTO bulk VALUES (zeroblob(4 << 20))")
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    raw.close()
+    assert len(pair[1]) > 64 << 20
+    put(tmp_path, *pair)
+    started_at = time.perf_counter()
+    journal = await opened(tmp_path)
+    took = time.perf_counter() - started_at
+    assert journal.report.wal_frames >= 64 << 8
+    assert journal.report.wal_dropped == 0
+    await journal.close()
+    assert took < 1.0, took
 
 
 @pytest.mark.req("reliability:R10")
