@@ -212,7 +212,8 @@ class Journal(Protocol):
     # --- live ------------------------------------------------------------------------------------------------------
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call with every committed event of this process and, after `tail`, of others: strictly by seq, on the event
-        loop, in batches. Returns the function that stops it."""
+        loop, in batches. An empty batch means that events of others before the next one could not be read: whoever
+        needs them looks for itself. Returns the function that stops it."""
 
     def changed_elsewhere(self) -> bool:
         """Whether another connection committed since last asked. Costs microseconds."""

@@ -145,7 +145,8 @@ class Committer:
         outcome.pushed += sum(len(drafts) for drafts, _ in pushes)
 
     def _write_job(self, job: Job, tx: Transaction) -> None:
-        changes, written = self._connection.total_changes(), len(tx.events)
+        changes, waiting = self._connection.total_changes(), len(self.rows.waiting)
+        first, written = tx.next, len(tx.events)
         try:
             job.error = None
             job.result = job.work(tx)
@@ -153,9 +154,14 @@ class Committer:
         except (NumbersSpent, apsw.Error):
             raise
         except Exception as error:
-            if len(tx.events) != written or self._connection.total_changes() != changes:
+            if (
+                len(tx.events) != written
+                or len(self.rows.waiting) != waiting
+                or self._connection.total_changes() != changes
+            ):
                 raise HalfDone from error
             tx.forget()
+            tx.next = first
             job.result, job.error = None, as_storage_error(error)
 
     def _write_guarded(self, job: Job, tx: Transaction) -> None:

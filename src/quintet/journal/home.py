@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -20,16 +21,20 @@ class Home:
         self.reserve = os.path.join(self.path, "reserve")
 
     def prepare(self) -> None:
-        """Make what is missing, private from the first moment."""
+        """Make what is missing, private from the first moment, and its names lasting."""
         parent = os.path.dirname(self.path)
+        missing = _missing(self.path)
         if parent:
             os.makedirs(parent, exist_ok=True)
         private_directory(self.path)
+        for made in missing:
+            sync_directory(os.path.dirname(made))
         private_directory(self.run)
         if not os.path.exists(self.database):
             # SQLite gives the log and its index the permissions of this file.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            sync_directory(self.path)
 
     def take_reserve(self) -> bool:
         """Put the reserve aside, if it is not there. False when there is no room for it."""
@@ -71,12 +76,39 @@ class Home:
         return self.free_bytes() >= RESERVE_BYTES + _SPARE_BYTES and self.take_reserve()
 
 
-def private_directory(path: str) -> None:
+def private_directory(path: str) -> bool:
+    """Whether it was made now."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
-        return
+        return False
     os.chmod(path, 0o700)  # whatever the umask took away from ourselves
+    return True
+
+
+def _missing(path: str) -> list[str]:
+    """Of this directory and those above it, the ones that are not there, the highest first."""
+    found: list[str] = []
+    while path and not os.path.exists(path):
+        found.insert(0, path)
+        path = os.path.dirname(path)
+    return found
+
+
+def sync_directory(path: str) -> None:
+    """Make names in it last: a file that is synced may still lose its name with the power. A directory that may not
+    be read cannot be synced; SQLite goes on then, and so do we."""
+    try:
+        fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems keep names safe by themselves and know no such request
+            raise
+    finally:
+        os.close(fd)
 
 
 def this_boot() -> str:

@@ -48,13 +48,14 @@ Waiting = Push | Job | Errand | None  # None ends the thread
 class Outcome:
     """What one commit hands to the event loop."""
 
-    __slots__ = ("events", "failed_pushes", "jobs", "pushed")
+    __slots__ = ("events", "failed_pushes", "jobs", "missed", "pushed")
 
     def __init__(self) -> None:
         self.jobs: list[Job | Errand] = []
         self.events: list[Event] = []
         self.failed_pushes: list[tuple[Lease, QuintetError]] = []
         self.pushed = 0
+        self.missed = False  # events before these could not be read
 
 
 def size_of(work: Waiting) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from quintet.domain.command import Command
+from quintet.domain.errors import NotFound
 from quintet.domain.event import KIND_BY_NAME, Durability
 from quintet.domain.grant import Grant
 from quintet.domain.ids import new_id
@@ -191,6 +192,8 @@ class MemoryRows:
 
     def insert_events(self, rows: Sequence[EventRow]) -> None:
         for row in rows:
+            if row.turn and row.turn not in self._turns:
+                raise NotFound(f"There is no turn {row.turn}.", turn=row.turn)
             self._put(self._events, row.seq, row)
             self._order.append(row.seq)
 

@@ -11,7 +11,7 @@ import msgspec
 from quintet.domain.errors import StorageDamaged, VersionMismatch
 from quintet.domain.ids import new_id
 from quintet.journal.commit import CEILING_STEP
-from quintet.journal.home import Home, private_directory
+from quintet.journal.home import Home, private_directory, sync_directory
 from quintet.journal.owners import Owner
 from quintet.journal.statements import SQL, number, text
 
@@ -93,7 +93,8 @@ def _migrate(connection: apsw.Connection, schema: Schema, version: int) -> None:
 
 def back_up(connection: apsw.Connection, home: Home, label: str) -> str:
     """A whole copy, private, complete on disk before its name is there."""
-    private_directory(home.backups)
+    if private_directory(home.backups):
+        sync_directory(home.path)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     path = os.path.join(home.backups, f"quintet-{stamp}-{label}.db")
     draft = f"{path}.part"
@@ -105,4 +106,5 @@ def back_up(connection: apsw.Connection, home: Home, label: str) -> str:
     finally:
         os.close(fd)
     os.rename(draft, path)
+    sync_directory(home.backups)
     return path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import struct
 from pathlib import Path
 
 import apsw
@@ -26,6 +25,7 @@ from quintet.journal.stored import StoredJournal
 from quintet.journal.writer import BUSY_MS
 
 OLDEST_SQLITE = (3, 51, 3)  # before it, two writers could corrupt a log while it was being reset
+_CUT_WAIT_MS = 200
 _WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
@@ -120,19 +120,24 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs
     with owners.Gate(place.run):
         living = owners.living(place.run, tidy=True)
         walked, saved = wal.Walk(), ""
-        if not living:
-            walked = wal.walk(place.log)
-            saved = wal.save_aside(place.log) if walked.lost else ""
-        check_file(place.database, frames=walked.frames if not living else 1)
         opened.writing = connection = connect(place.database, _WRITE, vfs)
         try:
+            # A file that is refused is left as it was found: closing it does not fold its log in.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            frames = _check_file(connection, place, alone=not living)
+            if not living:
+                walked = wal.walk(place.log, frames)
+                saved = wal.save_aside(place.log) if walked.lost else ""
             connection.execute("PRAGMA secure_delete = ON").fetchall()
             connection.execute("PRAGMA journal_size_limit = 8388608").fetchall()
             migrated, backup = bring_up(connection, place, schema, living, boot)
             _check_tables(connection)
+            if walked.dropped:
+                _cut_log(connection)
             _note_boot(connection, boot, lost=walked.dropped > 0)
             opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
             place.keep_reserve()
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         except BaseException:
             connection.close()
             raise
@@ -151,7 +156,6 @@ def _open_for_reading(place: Home, schema: Schema) -> _Opened:
     """Without a lock and without a log of our own. A file nobody can write beside is read as it lies there."""
     if not os.path.exists(place.database):
         raise StorageReadOnly(f"There is no journal in {place.path}, and none can be made.", home=place.path)
-    check_file(place.database, frames=1)
     opened = _Opened()
     opened.report = OpenReport(read_only=True)
     opened.flags = _READ
@@ -184,22 +188,26 @@ def _escaped(path: str) -> str:
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def check_file(path: str, *, frames: int) -> None:
-    """Whether this can be a database at all, and is as long as its first page says when no log could complete it."""
-    with open(path, "rb") as file:
-        head = file.read(100)
-        size = os.fstat(file.fileno()).st_size
-    if size == 0:
-        return
-    if len(head) < 100 or head[:16] != b"SQLite format 3\0":
-        raise StorageDamaged(f"{path} is not a database.", path=path)
-    (page,) = struct.unpack(">H", head[16:18])
-    (pages,) = struct.unpack(">I", head[28:32])
-    page = 65536 if page == 1 else page
-    if page < 512 or page & (page - 1):
-        raise StorageDamaged(f"{path} has a damaged first page.", path=path)
-    if not frames and size < pages * page:
-        raise StorageDamaged(f"{path} ends too early: {size} bytes of {pages * page}.", path=path)
+def _check_file(connection: apsw.Connection, place: Home, *, alone: bool) -> int:
+    """Whether this can be a database at all, and is as long as it says when no log could complete it. Returns how many
+    frames of its log SQLite finds good and committed; nothing is written.
+
+    SQLite is asked for all of it: it checks a long log fifty times faster than we could, and a descriptor of our own
+    would, when closed, drop the locks of every other connection of this process.
+    """
+    path = place.database
+    try:
+        pages = number(connection, "PRAGMA page_count")
+        ((_, frames, _),) = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()
+    except apsw.NotADBError:
+        raise StorageDamaged(f"{path} is not a database.", path=path) from None
+    except apsw.CorruptError:
+        raise StorageDamaged(f"{path} is damaged or ends too early.", path=path) from None
+    size, needed = os.stat(path).st_size, pages * number(connection, "PRAGMA page_size")
+    good = max(0, int(frames or 0))  # -1 where there is no log
+    if alone and not good and size < needed:
+        raise StorageDamaged(f"{path} ends too early: {size} bytes of {needed}.", path=path)
+    return good
 
 
 def _check_tables(connection: apsw.Connection) -> None:
@@ -216,6 +224,16 @@ def _check_tables(connection: apsw.Connection) -> None:
 
 
 _TABLES = {"counter", "kinds", "threads", "events", "items", "turns", "interactions", "commands", "grants", "handles"}
+
+
+def _cut_log(connection: apsw.Connection) -> None:
+    """Fold the log in and empty it: stale frames behind new ones would confuse whoever opens it next. A reader that
+    is in the way is not waited for; then the next one to open does this."""
+    connection.set_busy_timeout(_CUT_WAIT_MS)
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.set_busy_timeout(BUSY_MS)
 
 
 def _note_boot(connection: apsw.Connection, boot: str, *, lost: bool) -> None:

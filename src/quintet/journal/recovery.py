@@ -14,7 +14,7 @@ from quintet.domain.command import CommandKind, Outcome
 from quintet.domain.errors import Interrupted
 from quintet.domain.event import Event
 from quintet.domain.ids import new_id
-from quintet.domain.interaction import Decision, Interaction, Verdict
+from quintet.domain.interaction import Decision, ExternalCall, Interaction, Verdict
 from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult, UserMessage
 from quintet.domain.ports import Recovery
 from quintet.domain.principal import ENGINE
@@ -28,6 +28,10 @@ from quintet.journal.transaction import Transaction
 NEVER_RAN = "This call never ran: Quintet stopped before starting it."
 NO_EFFECT = "This call was cut off when Quintet stopped. It changes nothing, so it can safely be made again."
 UNKNOWN = "Quintet stopped while this call ran. Whether it took effect is unknown; look before making it again."
+UNKNOWN_OUTSIDE = (
+    "Quintet stopped while the client had this call. Whether the client ran it is unknown; look before making it again."
+)
+_CLIENT_TEXT_LIMIT = 200_000  # characters a client's own tool may return, as in the engine
 OUTPUT_LOST = "This call ended ({status}), but Quintet stopped before its output was kept."
 
 
@@ -129,17 +133,36 @@ def _close_calls(tx: Transaction, thread: str, turn: str, events: list[Event], i
     started = {e.payload.call_id: e.payload for e in events if isinstance(e.payload, ev.ToolStarted)}
     finished = {e.payload.call_id: e.payload for e in events if isinstance(e.payload, ev.ToolFinished)}
     answered = {i.body.call_id for i in items if isinstance(i.body, ToolResult)}
+    outside = _calls_outside(tx, events)
     unknown = []
     for call, intent in started.items():
-        if intent.effect is not Effect.NONE and call not in finished and call not in answered:
+        if intent.effect is not Effect.NONE and call not in finished and call not in answered and call not in outside:
             emit(tx, ev.EffectUnknown(call, intent.name, intent.title), thread, turn)
             unknown.append(intent.title)
+    for call, (tool, decision) in outside.items():
+        if decision is None and call not in finished and call not in answered:
+            emit(tx, ev.EffectUnknown(call, tool, tool), thread, turn)
+            unknown.append(tool)
     for item in items:
         if isinstance(item.body, ToolCall) and item.body.call_id not in answered:
             call = item.body.call_id
-            status, text = _what_is_known(started.get(call), finished.get(call))
+            if call in outside and (outside[call][1] is not None or call not in finished):
+                status, text = _what_the_client_said(outside[call][1])
+            else:
+                status, text = _what_is_known(started.get(call), finished.get(call))
             _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text))
     return unknown
+
+
+def _calls_outside(tx: Transaction, events: list[Event]) -> dict[str, tuple[str, Decision | None]]:
+    """Calls given to the client, which runs them itself: the tool, and the answer if there is one."""
+    found: dict[str, tuple[str, Decision | None]] = {}
+    for event in events:
+        said = event.payload
+        if isinstance(said, ev.InteractionRequested) and isinstance(said.interaction.request, ExternalCall):
+            asked = tx.rows.interaction(said.interaction.id) or said.interaction
+            found[said.interaction.call_id] = said.interaction.request.tool, asked.decision
+    return found
 
 
 def _keep_steers(tx: Transaction, thread: str, turn: str, events: list[Event]) -> None:
@@ -167,3 +190,15 @@ def _what_is_known(intent: ev.ToolStarted | None, end: ev.ToolFinished | None) -
     if intent.effect is Effect.NONE:
         return ResultStatus.CANCELLED, NO_EFFECT
     return ResultStatus.UNKNOWN, UNKNOWN
+
+
+def _what_the_client_said(decision: Decision | None) -> tuple[ResultStatus, str]:
+    """As the engine says it when it lives to hear the answer."""
+    if decision is None:
+        return ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE
+    if decision.verdict is not Verdict.ANSWER:
+        return ResultStatus.ERROR, f"The client did not run this tool ({decision.reason})."
+    text = str(decision.result.get("text", ""))
+    if len(text) > _CLIENT_TEXT_LIMIT:
+        text = f"{text[:_CLIENT_TEXT_LIMIT]}\n[cut: the client returned {len(text)} characters]"
+    return ResultStatus.ERROR if decision.result.get("is_error") else ResultStatus.OK, text

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import apsw
 
 from quintet.domain.errors import QuintetError, StorageReadOnly
-from quintet.domain.event import Draft
+from quintet.domain.event import Draft, Event
 from quintet.domain.ports import Clock, Listener
 from quintet.domain.turn import Lease
 from quintet.journal import owners
@@ -115,6 +115,8 @@ class SqliteStore:
                     settle_future(waiter, None, None)
         for lease, error in outcome.failed_pushes:
             self._failed.setdefault(lease, error)
+        if outcome.missed:
+            self._publisher.deliver(())  # "look for yourself"
         if outcome.events:
             self._publisher.deliver(outcome.events)
         for job in outcome.jobs:
@@ -129,9 +131,16 @@ class SqliteStore:
         if self._writer is not None:
             await self._errand(self._writer.tail)
             return
-        pages = await self.read(lambda rows: list(self._publisher.due(rows, (), rows.counter().next - 1)))
-        for page in pages:
-            self._publisher.deliver(page)
+        pages: list[list[Event]] = []
+
+        def look(rows: Reads) -> None:
+            pages.extend(self._publisher.due(rows, (), rows.counter().next - 1))
+
+        try:
+            await self.read(look)
+        finally:  # also what was read before something could not be
+            for page in pages:
+                self._publisher.deliver(page)
 
     async def tidy(self) -> int:
         assert self._writer is not None

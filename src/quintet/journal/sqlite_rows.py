@@ -37,11 +37,12 @@ class SqliteRows:
         keys = self._keys = Keys(connection)
         self._thread_key, self._thread_id = keys.thread_key, keys.thread_id
         self._turn_key, self._turn_id = keys.turn_key, keys.turn_id
-        self._waiting: list[EventRow] = []  # events of this transaction that are not in the file yet
+        self._kind_code = keys.kind_code
+        self.waiting: list[tuple[Any, ...]] = []  # events of this transaction that are not in the file yet
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
-        self._waiting.clear()
+        self.waiting.clear()
         self._keys.forget()
 
     # --- small helpers -------------------------------------------------------------------------------------------
@@ -214,29 +215,29 @@ class SqliteRows:
         self._run(SQL["set_marks"], (pruned_through, signals_through))
 
     def insert_events(self, rows: Sequence[EventRow]) -> None:
-        """Kept until they are read or the transaction ends, so that many jobs share one statement."""
-        self._waiting += rows
+        """Kept until they are read or the transaction ends, so that many jobs share one statement. Their keys are
+        looked up now: an event that names what is not there fails its own job."""
+        kind_code, thread_key, turn_key, keep = self._kind_code, self._thread_key, self._turn_key, self.waiting.append
+        for row in rows:
+            root = thread_key(row.root)
+            thread = None if row.thread == row.root else thread_key(row.thread)
+            keep((row.seq, kind_code(row.kind), row.at_ms, root, thread, turn_key(row.turn), row.sum, row.body))
 
     def write_out(self) -> None:
         """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""
-        if not self._waiting:
+        rows = self.waiting
+        if not rows:
             return
-        rows, self._waiting = self._waiting, []
         at = 0
         while len(rows) - at >= _MANY:
             flat: list[Any] = []
             for row in rows[at : at + _MANY]:
-                flat += self._bound(row)
+                flat += row
             self._run(_INSERT_MANY, flat)
             at += _MANY
         if at < len(rows):
-            self._many(SQL["insert_event"], [self._bound(row) for row in rows[at:]])
-
-    def _bound(self, row: EventRow) -> tuple[Any, ...]:
-        kind = self._keys.kind_code(row.kind)
-        root = self._thread_key(row.root)
-        thread = None if row.thread == row.root else self._thread_key(row.thread)
-        return row.seq, kind, row.at_ms, root, thread, self._turn_key(row.turn), row.sum, row.body
+            self._many(SQL["insert_event"], rows[at:])
+        rows.clear()  # not before all are written: whoever fails in between must not lose what others wrote
 
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_unknown"], (seq, thread))

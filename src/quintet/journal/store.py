@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 class OpenReport(msgspec.Struct, frozen=True):
-    """What opening found. `damaged` is said aloud; a torn tail is what power loss normally leaves."""
+    """What opening found. `damaged` is said aloud; a torn tail is what a kill or power loss normally leaves."""
 
     read_only: bool = False
     wal_frames: int = 0  # valid ones
-    wal_dropped: int = 0  # frames of the current log at and behind the first bad one
-    wal_lost: int = 0  # of those, frames that were written whole: real damage
+    wal_dropped: int = 0  # frames of the current log behind those
+    wal_lost: int = 0  # of those, frames that were written whole and committed: real damage
     saved_as: str = ""  # where the damaged log was kept
     migrated_from: int = 0
     backup: str = ""

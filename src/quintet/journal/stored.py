@@ -24,6 +24,7 @@ from quintet.journal.store import OpenReport, Store
 class StoredJournal:
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._looked_for_deltas = 0  # below this number pruning has found all there were
 
     @property
     def owner(self) -> str:
@@ -136,9 +137,12 @@ class StoredJournal:
         deltas = size = 0
         more = True
         while more:
-            work = partial(pruning.prune_step, now_ms=now_ms, grace_ms=int(grace_s * 1000))
-            count, gone, more = await self.store.write("prune", work)
-            deltas, size = deltas + count, size + gone
+            work = partial(
+                pruning.prune_step, now_ms=now_ms, grace_ms=int(grace_s * 1000), looked=self._looked_for_deltas
+            )
+            step = await self.store.write("prune", work)
+            self._looked_for_deltas, more = step.through, step.more
+            deltas, size = deltas + step.deltas, size + step.size
         signals = await self.store.write("prune", lambda tx: pruning.prune_signals(tx, now_ms))
         freed = await self.store.tidy() if deltas or signals else 0
         return PruneReport(deltas, signals, max(freed, size), (await self.marks()).pruned_through)

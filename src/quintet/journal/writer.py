@@ -174,8 +174,11 @@ class Writer(threading.Thread):
                     self._hand_over_events(outcome.events)
                 outcome.events = page
         except Exception:
-            # Rows of others that cannot be read are no reason to keep back what was just committed.
-            outcome.events = own
+            # Rows of others that cannot be read are no reason to keep back what was just committed, nor what was read
+            # before them; of the rest listeners are told that it is missing.
+            if outcome.events:
+                self._hand_over_events(outcome.events)
+            outcome.events, outcome.missed = own, True
             self._publisher.skip_to(through)
         self._hand_over(outcome)
 

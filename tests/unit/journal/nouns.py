@@ -7,7 +7,7 @@ from quintet.domain.command import Command, CommandKind
 from quintet.domain.event import Draft, Event
 from quintet.domain.grant import Grant, Scope, Subject
 from quintet.domain.ids import new_id
-from quintet.domain.interaction import Approval, Decision, Interaction, Verdict
+from quintet.domain.interaction import Approval, Decision, ExternalCall, Interaction, Verdict
 from quintet.domain.item import AssistantMessage, Body, Item, TextPart, ToolCall
 from quintet.domain.ports import Journal
 from quintet.domain.principal import local
@@ -65,6 +65,11 @@ def text_delta(item: str, index: int, text: str) -> Draft:
 
 def a_request(call: str = "cal_1", *, holds: bool = True) -> Interaction:
     return Interaction(new_id("int"), "", "", "", call, Approval("shell", "run make"), 0, holds=holds)
+
+
+def an_external_call(call: str, tool: str = "deploy") -> Interaction:
+    """A call of a tool that lives in the client."""
+    return Interaction(new_id("int"), "", "", "", call, ExternalCall(tool, "{}"), 0)
 
 
 def asked(request: Interaction) -> Draft:

@@ -7,6 +7,7 @@ import os
 import random
 import stat
 import struct
+import time
 from pathlib import Path
 
 import apsw
@@ -23,9 +24,11 @@ from quintet.domain.item import AssistantMessage, Damaged, Item
 from quintet.domain.thread import ThreadQuery
 from quintet.journal import StoredJournal, open_journal
 from quintet.journal.commit import CEILING_STEP
+from quintet.journal.emitting import emit
 from quintet.journal.migration import Schema, Step
 from quintet.journal.owners import living
 from quintet.journal.statements import SQL
+from quintet.journal.transaction import Transaction
 from quintet.journal.wal import walk
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
@@ -257,6 +260,72 @@ async def test_a_torn_tail_is_no_damage(tmp_path: Path) -> None:
         await journal.close()
 
 
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
+async def test_a_second_damaged_log_is_kept_beside_the_first(tmp_path: Path) -> None:
+    kept = []
+    for n in range(2):
+        main, log = await with_log(tmp_path, 20)
+        bad = bytearray(log)
+        bad[len(log) // 2 + n] ^= 4
+        put(tmp_path, main, bytes(bad))
+        journal = await opened(tmp_path)
+        assert journal.report.damaged
+        kept.append((journal.report.saved_as, bytes(bad)))
+        await journal.close()
+    assert [Path(name).name for name, _ in kept] == ["quintet.db-wal.damaged", "quintet.db-wal.damaged.2"]
+    assert [Path(name).read_bytes() for name, _ in kept] == [bad for _, bad in kept]
+
+
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
+async def test_stale_frames_behind_a_bad_one_are_reported_once(tmp_path: Path) -> None:
+    """Whatever lies behind the end of the log is cut off at once: a process killed later leaves no second report."""
+    main, log = await with_log(tmp_path, 20)
+    bad = bytearray(log)
+    bad[len(log) // 2] ^= 4
+    put(tmp_path, main, bytes(bad))
+    journal = await opened(tmp_path)
+    assert journal.report.damaged
+    await journal.create_thread(a_thread())
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    await journal.close()
+    put(tmp_path, *pair)  # as if it had been killed
+    again = await opened(tmp_path)
+    assert not again.report.damaged
+    assert again.report.wal_dropped == 0
+    await again.close()
+
+
+@pytest.mark.req("reliability:R3", "mechanisms:M1.walwalk")
+async def test_a_rolled_back_spill_is_no_damage(tmp_path: Path) -> None:
+    """A transaction larger than the page cache writes frames before its commit, and rewrites some of them."""
+    journal = await opened(tmp_path)
+    thread = await journal.create_thread(a_thread())
+
+    def fails(tx: Transaction) -> None:
+        for n in range(3000):
+            body = AssistantMessage(os.urandom(800).hex())
+            emit(tx, ev.ItemAdded(Item(new_id("itm"), thread.id, "", n + 1, 1, body)), thread.id)
+        raise QuintetError("no")
+
+    before = len((tmp_path / "quintet.db-wal").read_bytes())
+    for n in range(3):
+        with pytest.raises(QuintetError):
+            await journal.store.write("x", fails)
+        await journal.append([Draft(ev.ThreadUpdated(title=f"{n}"), thread.id)])
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    assert len(pair[1]) > before + 2 * 1024 * 1024
+    good = await everything(journal)
+    await journal.close()
+    put(tmp_path, *pair)
+    again = await opened(tmp_path)
+    assert again.report.wal_dropped > 0
+    assert not again.report.damaged
+    assert again.report.saved_as == ""
+    assert await everything(again) == good
+    assert (tmp_path / "quintet.db-wal").stat().st_size < 1024 * 1024
+    await again.close()
+
+
 @pytest.mark.req("reliability:R3")
 async def test_every_flip_in_the_log_that_loses_commits_is_told(tmp_path: Path) -> None:
     main, log = await with_log(tmp_path, 8)
@@ -396,6 +465,43 @@ async def test_everything_in_the_home_is_private_from_the_first_moment(tmp_path:
     await journal.close()
 
 
+def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of everything that is synced from now on, by Quintet itself."""
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        real(fd)
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return synced
+
+
+@pytest.mark.req("reliability:R1")
+async def test_the_names_of_a_new_home_and_its_file_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = watch_syncs(monkeypatch)
+    home = tmp_path / "deep" / "home"
+    await (await opened(home)).close()
+    assert {str(tmp_path), str(tmp_path / "deep"), str(home)} <= set(synced)
+    synced.clear()
+    await (await opened(home)).close()
+    assert synced == []
+
+
+@pytest.mark.req("reliability:R21")
+async def test_the_name_of_a_backup_is_synced_before_the_migration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(tmp_path)
+    synced = watch_syncs(monkeypatch)
+    broken = Schema(2, (Step(2, "CREATE TABLE extra (x); CREATE TABLE extra (x)"),))
+    with pytest.raises(QuintetError):
+        await opened(tmp_path, schema=broken)
+    (backup,) = (tmp_path / "backups").iterdir()
+    assert synced == [str(tmp_path), f"{backup}.part", str(tmp_path / "backups")]
+
+
 @pytest.mark.req("mechanisms:M2.liveness")
 async def test_a_lock_file_says_who_holds_it_and_goes_with_its_process(files: Processes) -> None:
     here, there = await files.another(), await files.another()
@@ -411,6 +517,79 @@ async def test_a_lock_file_says_who_holds_it_and_goes_with_its_process(files: Pr
     assert {p.name for p in (files.home / "run").glob("own_*")} == {f"{j.owner}.lock" for j in (here, there, third)}
     await here.close()
     assert not await there.alive(here.owner)
+
+
+def locks_on(path: Path) -> int:
+    """How many POSIX locks this process holds on that file."""
+    inode, pid = path.stat().st_ino, os.getpid()
+    lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return sum(w[1] == "POSIX" and int(w[4]) == pid and int(w[5].rpartition(":")[2]) == inode for w in lines)
+
+
+@pytest.mark.req("reliability:R16")
+async def test_opening_a_home_again_drops_no_lock_of_the_same_process(tmp_path: Path) -> None:
+    """Closing any descriptor of a file drops all locks the process holds on it, SQLite's own included."""
+    first = await opened(tmp_path)
+    await first.create_thread(a_thread())
+    held = locks_on(tmp_path / "quintet.db")
+    if not held:
+        pytest.skip("this system does not list its locks")
+    for read_only in (False, True):
+        second = await opened(tmp_path, read_only=read_only)
+        assert locks_on(tmp_path / "quintet.db") >= held
+        await second.close()
+        assert locks_on(tmp_path / "quintet.db") >= held
+    await first.close()
+
+
+@pytest.mark.req("reliability:R3")
+async def test_a_file_that_ends_too_early_is_refused(tmp_path: Path) -> None:
+    await filled(tmp_path, 1)
+    path = tmp_path / "quintet.db"
+    whole = path.read_bytes()
+    for cut in (1, 4095, 4096, 3 * 4096 + 7):
+        path.write_bytes(whole[:-cut])
+        with pytest.raises(StorageDamaged):
+            await opened(tmp_path)
+        assert path.read_bytes() == whole[:-cut]
+
+
+@pytest.mark.req("reliability:R3", "reliability:R21", "mechanisms:M1.walwalk")
+async def test_a_refused_home_keeps_its_log(tmp_path: Path) -> None:
+    """Closing what was opened only to look must not fold the log into a file that was refused."""
+    await filled(tmp_path)
+    journal = await opened(tmp_path)
+    raw = database(tmp_path)
+    raw.execute("PRAGMA user_version = 7")
+    raw.close()
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    await journal.close()
+    put(tmp_path, *pair)
+    with pytest.raises(VersionMismatch):
+        await opened(tmp_path)
+    assert ((tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()) == pair
+
+
+@pytest.mark.req("mechanisms:M1.walwalk")
+async def test_a_long_log_is_looked_at_in_no_time(tmp_path: Path) -> None:
+    """Everybody else waits at the gate meanwhile, ten seconds at most."""
+    await filled(tmp_path, 1)
+    raw = database(tmp_path)
+    raw.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
+    raw.execute("CREATE TABLE bulk (x)")
+    for _ in range(16):
+        raw.execute("INSERT INTO bulk VALUES (zeroblob(4 << 20))")
+    pair = (tmp_path / "quintet.db").read_bytes(), (tmp_path / "quintet.db-wal").read_bytes()
+    raw.close()
+    assert len(pair[1]) > 64 << 20
+    put(tmp_path, *pair)
+    started_at = time.perf_counter()
+    journal = await opened(tmp_path)
+    took = time.perf_counter() - started_at
+    assert journal.report.wal_frames >= 64 << 8
+    assert journal.report.wal_dropped == 0
+    await journal.close()
+    assert took < 1.0, took
 
 
 @pytest.mark.req("reliability:R10")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
+import apsw
 import pytest
 
+from quintet.domain.errors import StorageDamaged
 from quintet.domain.event import Event
-from quintet.journal import StoredJournal
+from quintet.journal import StoredJournal, open_journal
+from quintet.journal.rows import EventRow, Reads
+from quintet.journal.sqlite_rows import SqliteRows
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import DONE, a_thread, a_turn, everything, said, started, text_delta
 
@@ -128,3 +133,88 @@ async def test_a_cancelled_caller_loses_its_answer_and_not_the_write(journal: St
     await asyncio.gather(task, return_exceptions=True)
     await journal.create_thread(a_thread())
     assert len(await everything(journal)) == 2
+
+
+class Unreadable:
+    """Reading events fails from the second page on, until it is mended."""
+
+    def __init__(self, rows: SqliteRows) -> None:
+        self._rows, self._real, self._pages = rows, rows.events, 0
+        rows.events = self._events  # type: ignore[method-assign]
+
+    def mend(self) -> None:
+        self._rows.events = self._real  # type: ignore[method-assign]
+
+    def _events(self, after: int, root: str, limit: int) -> list[EventRow]:
+        self._pages += 1
+        if self._pages > 1:
+            raise apsw.CorruptError("cannot be read")
+        return self._real(after, root, limit)
+
+
+@pytest.mark.req("mechanisms:M1.publisher")
+async def test_a_listener_is_told_to_look_itself_when_rows_of_others_cannot_be_read(files: Processes) -> None:
+    here, there = await files.another(), await files.another()
+    heard: list[list[int]] = []
+    here.listen(lambda events: heard.append([e.seq for e in events]))
+    _, lease = await started(there)
+    there.push([text_delta("itm_1", n, "x") for n in range(1200)], lease)
+    await there.append([], lease=lease)
+    broken = Unreadable(here.store._writer.rows)  # type: ignore[attr-defined]
+    own = await here.create_thread(a_thread())
+    await asyncio.sleep(0)
+    last = (await here.marks()).last
+    assert (await here.events(last - 1))[0].thread == own.id
+    assert heard == [list(range(1, 501)), [], [last]]
+    broken.mend()
+    await there.finish(lease, DONE)
+    await settled(here)
+    assert heard[3:] == [[last + 1]]
+
+
+async def test_tailing_hands_over_what_could_be_read_and_goes_on_from_there(files: Processes) -> None:
+    here, there = await files.another(), await files.another()
+    heard: list[int] = []
+    here.listen(lambda events: heard.extend(e.seq for e in events))
+    _, lease = await started(there)
+    there.push([text_delta("itm_1", n, "x") for n in range(1200)], lease)
+    await there.append([], lease=lease)
+    broken = Unreadable(here.store._writer.rows)  # type: ignore[attr-defined]
+    with pytest.raises(StorageDamaged):
+        await here.tail()
+    assert heard == list(range(1, 501))
+    broken.mend()
+    await settled(here)
+    assert heard == [e.seq for e in await everything(there)]
+
+
+async def test_a_reading_journal_hands_over_what_could_be_read(files: Processes) -> None:
+    there = await files.another()
+    assert files.home is not None
+    here = await open_journal(files.home, protocol="test", read_only=True)
+    heard: list[int] = []
+    here.listen(lambda events: heard.extend(e.seq for e in events))
+    _, lease = await started(there)
+    there.push([text_delta("itm_1", n, "x") for n in range(1200)], lease)
+    await there.append([], lease=lease)
+    real = here.store.read
+
+    async def failing(work: Callable[[Reads], None]) -> None:
+        def broken(rows: Reads) -> None:
+            assert isinstance(rows, SqliteRows)
+            damage = Unreadable(rows)
+            try:
+                work(rows)
+            finally:
+                damage.mend()
+
+        await real(broken)
+
+    here.store.read = failing  # type: ignore[method-assign,assignment]
+    with pytest.raises(StorageDamaged):
+        await here.tail()
+    assert heard == list(range(1, 501))
+    here.store.read = real  # type: ignore[method-assign]
+    await settled(here)
+    assert heard == [e.seq for e in await everything(there)]
+    await here.close()

@@ -78,6 +78,23 @@ async def test_killed_at_a_named_point_nothing_told_is_lost(tmp_path: Path, poin
     await check_after_death(home, told(heard) + told(more))
 
 
+@pytest.mark.req("reliability:R2", "reliability:R3", "mechanisms:M1.walwalk")
+async def test_a_kill_within_a_large_transaction_is_no_damage(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    killed = worker(home, "large", failpoint="create.before_commit:2")
+    heard, errors = await asyncio.to_thread(killed.communicate, timeout=60)
+    assert killed.returncode == -signal.SIGKILL, errors
+    assert (home / "quintet.db-wal").stat().st_size > 2 * 1024 * 1024
+    journal = await opened(home)
+    report = journal.report
+    await journal.close()
+    assert report.wal_dropped > 0
+    assert not report.damaged
+    assert report.saved_as == ""
+    assert not list(home.glob("*.damaged*"))
+    await check_after_death(home, told(heard))
+
+
 @pytest.mark.req("reliability:R16", "mechanisms:M1.counter")
 async def test_eight_processes_write_one_home_without_a_refusal(tmp_path: Path) -> None:
     home = tmp_path / "home"

@@ -9,18 +9,20 @@ from quintet.domain.command import Outcome
 from quintet.domain.errors import LeaseLost, TurnOver
 from quintet.domain.event import Draft
 from quintet.domain.ids import new_id
-from quintet.domain.interaction import Verdict
+from quintet.domain.interaction import Decision, Verdict
 from quintet.domain.item import AssistantMessage, Item, Reasoning, ResultStatus, ToolResult, UserMessage
 from quintet.domain.tool import Effect
 from quintet.domain.turn import TurnState
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
     DONE,
+    ME,
     a_call,
     a_request,
     a_steer,
     a_thread,
     a_turn,
+    an_external_call,
     an_intent,
     an_item,
     asked,
@@ -165,6 +167,57 @@ async def test_an_effect_without_result_is_unknown_and_never_more_than_that(proc
     assert "never ran" in results["never"].text
     assert "safely" in results["looked"].text
     assert results["answered"].text == "fine"
+
+
+@pytest.mark.req("mechanisms:M2.recovery")
+async def test_a_call_the_client_runs_keeps_its_answer_or_is_unknown(processes: Processes) -> None:
+    here, there = await processes.another(), await processes.another()
+    thread, lease = await started(here)
+    calls = {c: an_external_call(c) for c in ("answered", "failed", "refused", "asked", "twice")}
+    await here.append([a_call(c, "deploy") for c in (*calls, "never")], lease=lease)
+    await here.append([asked(call) for call in calls.values()], lease=lease)
+    await there.resolve(calls["answered"].id, Decision(Verdict.ANSWER, ME, 1, result={"text": "deployed!"}))
+    said_no = {"text": "no such host", "is_error": True}
+    await there.resolve(calls["failed"].id, Decision(Verdict.ANSWER, ME, 1, result=said_no))
+    await there.resolve(calls["refused"].id, Decision(Verdict.DENY, ME, 1, "not today"))
+    await there.resolve(calls["twice"].id, Decision(Verdict.ANSWER, ME, 1, result={"text": "from the client"}))
+    await here.append([an_item(ToolResult("twice", "deploy", ResultStatus.OK, "kept before"))], lease=lease)
+    processes.die(here)
+    found = await there.recover(thread.id)
+    assert found.unknown == ("deploy",)
+    (unknown,) = await there.unknown_effects(thread.id)
+    assert unknown.payload == ev.EffectUnknown("asked", "deploy", "deploy")
+    results = {i.body.call_id: i.body for i in await there.items(thread.id) if isinstance(i.body, ToolResult)}
+    assert {c: r.status for c, r in results.items()} == {
+        "answered": ResultStatus.OK,
+        "failed": ResultStatus.ERROR,
+        "refused": ResultStatus.ERROR,
+        "asked": ResultStatus.UNKNOWN,
+        "twice": ResultStatus.OK,
+        "never": ResultStatus.CANCELLED,
+    }
+    assert results["answered"].text == "deployed!"
+    assert results["failed"].text == "no such host"
+    assert "not today" in results["refused"].text
+    assert "unknown" in results["asked"].text
+    assert results["twice"].text == "kept before"
+    assert "never ran" in results["never"].text
+    decision = (await there.interaction(calls["asked"].id)).decision
+    assert decision is not None
+    assert (decision.verdict, decision.reason) == (Verdict.DENY, "interrupted")
+
+
+@pytest.mark.req("mechanisms:M2.recovery")
+async def test_the_answer_of_a_client_is_kept_within_bounds(processes: Processes) -> None:
+    here, there = await processes.another(), await processes.another()
+    thread, lease = await started(here)
+    call = an_external_call("long")
+    await here.append([a_call("long", "deploy"), asked(call)], lease=lease)
+    await there.resolve(call.id, Decision(Verdict.ANSWER, ME, 1, result={"text": "x" * 200_500}))
+    processes.die(here)
+    await there.recover(thread.id)
+    (result,) = [i.body for i in await there.items(thread.id) if isinstance(i.body, ToolResult)]
+    assert result.text == "x" * 200_000 + "\n[cut: the client returned 200500 characters]"
 
 
 @pytest.mark.req("mechanisms:M2.recovery")

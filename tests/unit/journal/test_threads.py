@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +20,7 @@ from quintet.domain.turn import ClientKey
 from quintet.domain.view import ViewReason
 from quintet.journal import StoredJournal, pruning
 from quintet.journal.searching import words_of
+from quintet.journal.transaction import Transaction
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
     DONE,
@@ -306,3 +309,47 @@ async def test_pruning_stops_at_the_first_turn_that_still_runs(journal: StoredJo
     await journal.finish(running, DONE)
     clock.now += GRACE_MS + 1
     assert (await journal.prune(now_ms=clock.now)).deltas == 4
+
+
+@pytest.mark.req("mechanisms:M1.deltas")
+async def test_pruning_looks_at_bounded_stretches_and_at_each_once(
+    journal: StoredJournal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "SPAN", 2)
+    monkeypatch.setattr(pruning, "SPANS", 3)
+    for _ in range(20):
+        await journal.create_thread(a_thread())
+    looked: list[tuple[int, list[int]]] = []
+    real = journal.store.write
+
+    def counting(name: str, work: Callable[[Transaction], Any], *, settling: bool = False) -> Awaitable[Any]:
+        def counted(tx: Transaction) -> Any:
+            drop, seen = tx.rows.drop_deltas, []
+
+            def drop_deltas(after: int, through: int) -> tuple[int, int]:
+                seen.append(through)
+                return drop(after, through)
+
+            tx.rows.drop_deltas = drop_deltas  # type: ignore[method-assign]
+            try:
+                return work(tx)
+            finally:
+                tx.rows.drop_deltas = drop  # type: ignore[method-assign]
+                looked.append((tx.next, seen))
+
+        return real(name, counted, settling=settling)
+
+    monkeypatch.setattr(journal.store, "write", counting)
+    assert (await journal.prune(now_ms=clock.now)).deltas == 0
+    assert (await journal.marks()).pruned_through == 0
+    assert max(len(seen) for _, seen in looked) == 3
+    assert sum(len(seen) for _, seen in looked) == 10
+    looked.clear()
+    await journal.prune(now_ms=clock.now)
+    assert not any(seen for _, seen in looked)
+    _, lease = await started(journal)
+    journal.push([text_delta("itm_1", n, "x") for n in range(5)], lease)
+    await journal.finish(lease, DONE)
+    clock.now += 3_600_000
+    assert (await journal.prune(now_ms=clock.now)).deltas == 5
+    assert (await journal.marks()).pruned_through >= 28

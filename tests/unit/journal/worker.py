@@ -5,6 +5,7 @@ heard or was answered with, so that a test can compare the list with what is rea
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import msgspec
 
 from quintet.domain.command import Outcome
 from quintet.domain.event import Event
+from quintet.domain.ids import new_id
+from quintet.domain.item import AssistantMessage, Item
 from quintet.domain.turn import TurnState
 from quintet.journal import StoredJournal, open_journal
 from tests.unit.journal.nouns import (
@@ -66,11 +69,20 @@ async def appends(journal: StoredJournal, count: int) -> None:
         assert (await journal.turn(lease.turn)).state is TurnState.DONE
 
 
+async def large(journal: StoredJournal) -> None:
+    """One transaction larger than SQLite's page cache, which therefore reaches the log before its commit."""
+    await started(journal)
+    items = [Item(new_id("itm"), "", "", n + 1, 1, AssistantMessage(os.urandom(800).hex())) for n in range(3000)]
+    await journal.create_thread(a_thread(), items=items)
+
+
 async def main(home: str, what: str, count: int) -> None:
     journal = await open_journal(Path(home), protocol="worker")
     journal.listen(tell)
     if what == "once":
         await everything_once(journal)
+    elif what == "large":
+        await large(journal)
     elif what == "hold":
         await started(journal)
         sys.stdout.write("held\n")

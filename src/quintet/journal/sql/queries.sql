@@ -122,8 +122,6 @@ INSERT INTO interactions (id, root, thread, turn, pending, holds, body) VALUES (
 ON CONFLICT (id) DO UPDATE SET pending = excluded.pending, body = excluded.body
 -- name: interactions
 SELECT body FROM interactions WHERE (?1 = '' OR root = ?1) ORDER BY key
--- name: interactions_of
-SELECT body FROM interactions WHERE root = ? ORDER BY key
 -- name: pending_interactions
 SELECT body FROM interactions WHERE pending = 1 AND (?1 = '' OR root = ?1) ORDER BY key
 -- name: turn_interactions
