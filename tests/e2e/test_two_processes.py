@@ -268,3 +268,14 @@ async def test_a_request_whose_process_was_killed_is_listed_as_such_and_cannot_b
     assert "interrupted" in one_line(done, 1)
     assert quintet("approvals", "list", "--json", home=home).out == ""
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.req("mechanisms:M2.nolist")
+async def test_listing_on_from_a_thread_whose_process_was_killed_ends_nothing(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", 'scope: turn\ntext: "word "\nuntil: never\n')
+    with turn_in_a(home, "prompt", cwd=tmp_path) as a:
+        _, begun = await a_event(a, "text.delta")
+        a.kill()
+    assert quintet("threads", "list", "--before", begun["thread"], "--json", home=home).code == 0
+    (listed,) = quintet("threads", "list", "--json", home=home).lines
+    assert (listed["state"], listed["active_turn"]) == ("interrupted", begun["turn"])

@@ -134,7 +134,10 @@ def _words(grant: Grant) -> str:
 
 
 async def _revoke(invocation: Invocation, app: App) -> int:
-    await app.journal.revoke_grant(invocation.flags.grant)
+    try:
+        await app.journal.revoke_grant(invocation.flags.grant)
+    except NotFound as error:
+        raise NotFound(error.message, next_step="List what is remembered with `quintet approvals rules`.") from None
     return 0
 
 

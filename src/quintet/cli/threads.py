@@ -90,7 +90,7 @@ async def _list(invocation: Invocation, app: App) -> int:
         project = matches[0]
     before = None
     if flags.before:
-        last = (await app.threads.get(await app.threads.find(flags.before))).thread
+        last = await app.journal.thread(await app.threads.find(flags.before))  # a plain read: listing ends nothing
         before = (last.updated_ms, last.id)
     page = await app.threads.page(ThreadQuery(project, flags.children, before=before, limit=flags.limit))
     for thread in page:

@@ -66,6 +66,7 @@ def test_wrong_flags_are_usage_errors_in_one_line(words: list[str], capsys: pyte
         (["threads", "import", "/nowhere"], exits.USAGE, "export"),
         (["events", "--after", "yesterday"], exits.USAGE, "number"),
         (["approvals", "allow", "int_x"], exits.FAILED, ""),
+        (["approvals", "revoke", "nope"], exits.FAILED, "approvals rules"),
         (["methods", "smoke"], exits.FAILED, "wire"),
     ],
 )
