@@ -23,7 +23,16 @@ from quintet.domain.principal import local
 from quintet.domain.thread import ThreadQuery
 from quintet.domain.turn import Mode, TurnState
 from quintet.engine.interactions import Answer
-from tests.faults.processes import Process, end_leftovers, figures, quintet, quintet_running, wait_until, write_home
+from tests.faults.processes import (
+    Process,
+    end_leftovers,
+    figures,
+    one_line,
+    quintet,
+    quintet_running,
+    wait_until,
+    write_home,
+)
 
 B = local("b")
 ROUNDS = 5
@@ -242,3 +251,30 @@ async def test_of_two_answers_at_once_from_two_processes_one_wins_and_the_other_
             assert resolved["payload"]["decision"]["verdict"] == won
             assert await asyncio.to_thread(a.wait) == (0 if won == "allow" else 3), a.words()
         await watch.close()
+
+
+async def test_a_request_whose_process_was_killed_is_listed_as_such_and_cannot_be_allowed(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", 'scope: turn\ntool_call: shell {"command": "echo hi > made"}\n')
+    with turn_in_a(home, "--on-ask", "wait:60", "prompt", cwd=tmp_path) as a:
+        _, asked = await a_event(a, "interaction.requested")
+        assert "gone" not in quintet("approvals", "list", home=home).out
+        a.kill()
+    name = asked["payload"]["interaction"]["id"]
+    for _ in range(2):
+        assert "(its process is gone)" in quintet("approvals", "list", home=home).out
+        assert [i["process_gone"] for i in quintet("approvals", "list", "--json", home=home).lines] == [True]
+    done = quintet("approvals", "allow", name, home=home)
+    assert "interrupted" in one_line(done, 1)
+    assert quintet("approvals", "list", "--json", home=home).out == ""
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.req("mechanisms:M2.nolist")
+async def test_listing_on_from_a_thread_whose_process_was_killed_ends_nothing(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", 'scope: turn\ntext: "word "\nuntil: never\n')
+    with turn_in_a(home, "prompt", cwd=tmp_path) as a:
+        _, begun = await a_event(a, "text.delta")
+        a.kill()
+    assert quintet("threads", "list", "--before", begun["thread"], "--json", home=home).code == 0
+    (listed,) = quintet("threads", "list", "--json", home=home).lines
+    assert (listed["state"], listed["active_turn"]) == ("interrupted", begun["turn"])

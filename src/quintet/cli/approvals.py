@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import msgspec
+
 from quintet.app import App
 from quintet.cli.event_json import encode_line, iso
 from quintet.cli.invoke import Invocation
@@ -48,10 +50,13 @@ async def run(invocation: Invocation) -> int:
 async def _list(invocation: Invocation, app: App) -> int:
     pending = await app.interactions.pending()
     for interaction in pending:
+        gone = await app.interactions.orphaned(interaction)
         if invocation.json:
-            invocation.screen.raw(encode_line(interaction))
+            line = msgspec.to_builtins(interaction)
+            invocation.screen.raw(encode_line({**line, "process_gone": True} if gone else line))
         else:
-            invocation.screen.line(describe(interaction))
+            head, *rest = describe(interaction).split("\n")
+            invocation.screen.line("\n".join([f"{head}  (its process is gone)" if gone else head, *rest]))
     if not pending and not invocation.json:
         invocation.screen.note("Nothing waits for an answer.")
     return 0
@@ -129,7 +134,10 @@ def _words(grant: Grant) -> str:
 
 
 async def _revoke(invocation: Invocation, app: App) -> int:
-    await app.journal.revoke_grant(invocation.flags.grant)
+    try:
+        await app.journal.revoke_grant(invocation.flags.grant)
+    except NotFound as error:
+        raise NotFound(error.message, next_step="List what is remembered with `quintet approvals rules`.") from None
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from quintet.cli import exits
 from quintet.cli.terminal import Screen, safe
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import Invalid, QuintetError
 
 if TYPE_CHECKING:
     from quintet.app import App
@@ -60,6 +60,14 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+def directory(given: str) -> str:
+    """A flag's working directory, which must exist; the current one if none was given."""
+    path = os.path.realpath(given or ".")
+    if not os.path.isdir(path):
+        raise Invalid(f"{given} is not a directory.", next_step="Name an existing one with --cwd.")
+    return path
 
 
 def invoke(name: str, words: list[str]) -> int:

@@ -6,14 +6,13 @@ import argparse
 import asyncio
 import contextlib
 import hashlib
-import os
 import signal
 import sys
 from pathlib import Path
 
 from quintet.app import App
 from quintet.cli import exits
-from quintet.cli.invoke import Invocation, positive
+from quintet.cli.invoke import Invocation, directory, positive
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
 from quintet.domain.event import Event, TurnFinished
@@ -47,7 +46,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
     prompt = _prompt(flags.prompt)
-    cwd = _directory(flags.cwd)
+    cwd = directory(flags.cwd)
     on_ask, wait_s = _on_ask(flags.on_ask)
     async with invocation.open() as app:
         starter = app.starter(
@@ -196,13 +195,6 @@ def _prompt(words: list[str]) -> str:
     if not text.strip():
         raise Invalid("The prompt is empty.", next_step='Give one: quintet run "help".')
     return text
-
-
-def _directory(given: str) -> str:
-    path = os.path.realpath(given or ".")
-    if not os.path.isdir(path):
-        raise Invalid(f"{given} is not a directory.", next_step="Name an existing one with --cwd.")
-    return path
 
 
 def _on_ask(text: str) -> tuple[OnAsk, float | None]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from quintet.app import App
 from quintet.cli.event_json import encode_line, iso
-from quintet.cli.invoke import Invocation, positive
+from quintet.cli.invoke import Invocation, directory, positive
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import (
@@ -53,7 +55,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     exporting.add_argument("-o", "--output", type=Path, help="file to write (else stdout); never overwritten")
     importing = action("import", "a new thread from an exported file")
     importing.add_argument("file", help="file, or - for stdin")
-    importing.add_argument("--cwd", default="", help="working directory of the new thread")
+    importing.add_argument("--cwd", default="", help="working directory of the new thread (else the current one)")
     forking = action("fork", "a new thread from the beginning of another")
     forking.add_argument("thread")
     forking.add_argument("--through", type=int, help="the last item to take along (else all)")
@@ -88,7 +90,7 @@ async def _list(invocation: Invocation, app: App) -> int:
         project = matches[0]
     before = None
     if flags.before:
-        last = (await app.threads.get(await app.threads.find(flags.before))).thread
+        last = await app.journal.thread(await app.threads.find(flags.before))  # a plain read: listing ends nothing
         before = (last.updated_ms, last.id)
     page = await app.threads.page(ThreadQuery(project, flags.children, before=before, limit=flags.limit))
     for thread in page:
@@ -204,13 +206,18 @@ async def _export(invocation: Invocation, app: App) -> int:
 async def _import(invocation: Invocation, app: App) -> int:
     from quintet.engine.transfer import import_thread
 
-    thread = await import_thread(app.threads, _lines_of(invocation.flags.file), cwd=invocation.flags.cwd)
-    return _tell_thread(invocation, thread)
+    cwd = directory(invocation.flags.cwd)
+    return _tell_thread(invocation, await import_thread(app.threads, _lines_of(invocation.flags.file), cwd=cwd))
 
 
-def _lines_of(name: str) -> list[bytes]:
+def _lines_of(name: str) -> Iterator[bytes]:
+    """Line by line: a file without lines must not fill the memory before it is refused."""
+    from quintet.engine.transfer import LARGEST_LINE
+
     try:
-        return sys.stdin.buffer.readlines() if name == "-" else Path(name).read_bytes().splitlines(keepends=True)
+        with contextlib.nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file:
+            while line := file.readline(LARGEST_LINE + 1):
+                yield line
     except OSError as error:
         raise Invalid(f"{name} cannot be read: {error.strerror}.", next_step="Name a file you exported.") from None
 

@@ -28,7 +28,7 @@ from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolR
 from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
-from quintet.engine.interactions import Answer, Interactions
+from quintet.engine.interactions import Answer, Interactions, OnAsk
 
 
 class TurnView(Protocol):
@@ -179,9 +179,18 @@ def _understood(interaction: Interaction, words: str) -> Answer | None:
     return Answer(Verdict.DENY) if words.lower() in ("n", "no") else None
 
 
+_SILENCES = {
+    "timeout": "nobody answered in time",
+    "cancelled": "the turn was cancelled",
+    "interrupted": "the turn was interrupted",
+    f"on-ask {OnAsk.DENY}": "nobody can be asked here",
+    f"on-ask {OnAsk.FAIL}": "nobody can be asked here",
+}
+
+
 def _decided(decision: Decision) -> str:
     if decision.by == ENGINE:
-        return {"timeout": "denied: nobody answered in time"}.get(decision.reason, "denied: nobody can be asked here")
+        return f"denied: {_SILENCES.get(decision.reason, f'the turn ended ({decision.reason})')}"
     word = {Verdict.ALLOW: "allowed", Verdict.DENY: "denied", Verdict.ANSWER: "answered"}[decision.verdict]
     why = f": {decision.reason}" if decision.reason else ""
     return f"{word} by {decision.by.name} through {decision.by.protocol}{why}"

@@ -75,7 +75,7 @@ class Interactions:
         """Decide. The first answer wins; later ones get AlreadyResolved with that decision."""
         if not by.may_decide:
             raise Denied("A tool may not answer a request for approval.", next_step="Ask the person to answer it.")
-        asked = await self._feed.journal.interaction(interaction)
+        asked = await self._still_asked(interaction)
         self._check(asked, answer)
         grant = self._grant(asked, answer, by, await self._project_of(asked.thread))
         decision = Decision(
@@ -91,6 +91,29 @@ class Interactions:
 
     async def pending(self, root: str = "") -> list[Interaction]:
         return await self._feed.journal.interactions(root=root)
+
+    async def orphaned(self, asked: Interaction) -> bool:
+        """Whether the process that waits for the answer is gone. Looking ends nothing."""
+        turn = await self._feed.journal.turn(asked.turn)
+        return not turn.state.ended and not await self._feed.journal.alive(turn.runner)
+
+    async def _still_asked(self, interaction: str) -> Interaction:
+        """The request; where nobody waits for the answer any more, nothing may be called allowed."""
+        from quintet.engine.inbox import end_if_dead  # not above: an inbox knows turns, and turns know how to ask
+
+        asked = await self._feed.journal.interaction(interaction)
+        if asked.decision is None:
+            await end_if_dead(self._feed, asked.turn)
+            asked = await self._feed.journal.interaction(interaction)
+        decision = asked.decision
+        if decision is not None and decision.by == ENGINE and decision.reason == "interrupted":
+            raise AlreadyResolved(
+                "The process that asked is gone: the request was closed as interrupted.",
+                next_step=f"Nothing was run; go on with `quintet run --thread {asked.thread}`.",
+                interaction=interaction,
+                decision=decision,
+            )
+        return asked
 
     async def _deny(self, interaction: str, reason: str) -> Decision:
         decision = Decision(Verdict.DENY, ENGINE, self._feed.clock.now_ms(), reason)

@@ -66,6 +66,7 @@ def test_wrong_flags_are_usage_errors_in_one_line(words: list[str], capsys: pyte
         (["threads", "import", "/nowhere"], exits.USAGE, "export"),
         (["events", "--after", "yesterday"], exits.USAGE, "number"),
         (["approvals", "allow", "int_x"], exits.FAILED, ""),
+        (["approvals", "revoke", "nope"], exits.FAILED, "approvals rules"),
         (["methods", "smoke"], exits.FAILED, "wire"),
     ],
 )
@@ -88,3 +89,20 @@ def test_the_common_flags_stand_before_or_after_the_command(
     last = json.loads(capfdbinary.readouterr().out.splitlines()[-1])
     assert last["title"] == "echo one"
     assert last["state"] == "idle"
+
+
+def test_an_imported_thread_works_where_the_importer_stands_not_where_the_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home, there, here = str(tmp_path / "home"), tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    here.mkdir()
+    monkeypatch.chdir(there)
+    assert main(["--home", home, "run", "--json", "echo one"]) == 0
+    thread = json.loads(capfd.readouterr().out.splitlines()[-1])["thread"]
+    assert main(["--home", home, "threads", "export", thread, "-o", str(tmp_path / "file")]) == 0
+    monkeypatch.chdir(here)
+    for words, expected in (([], here), (["--cwd", str(there)], there)):
+        assert main(["--home", home, "--json", "threads", "import", str(tmp_path / "file"), *words]) == 0
+        assert json.loads(capfd.readouterr().out.splitlines()[-1])["settings"]["cwd"] == str(expected)
+    assert main(["--home", home, "threads", "import", str(tmp_path / "file"), "--cwd", "/nowhere"]) == exits.USAGE

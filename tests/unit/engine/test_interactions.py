@@ -15,7 +15,7 @@ from quintet.domain.principal import ENGINE, Principal, Role, local
 from quintet.domain.tool import Effect, ToolSpec
 from quintet.domain.turn import Mode, TurnState
 from quintet.engine.interactions import Answer, OnAsk
-from tests.fakes.engine import ME, Process
+from tests.fakes.engine import ME, House, Process
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.tools import FakeTool, asking
 from tests.fakes.waiting import soon
@@ -101,6 +101,24 @@ async def test_an_unanswered_request_is_a_denial_and_the_turn_goes_on(one: Proce
     )
     with pytest.raises(AlreadyResolved):
         await one.interactions.answer(resolved.interaction, ALLOW, ME)
+
+
+@pytest.mark.parametrize("answer", [ALLOW, DENY], ids=["allow", "deny"])
+async def test_a_call_whose_process_is_gone_is_never_called_allowed(house: House, answer: Answer) -> None:
+    dying, living = await house.process(), await house.process()
+    thread, tool = await dying.thread(), shell()
+    started = await dying.start(thread, runs("make"), [tool], mode=Mode.ASK)
+    asked = await dying.asked(thread)
+    assert not await living.interactions.orphaned(await living.journal.interaction(asked))
+    await dying.die()
+    assert await living.interactions.orphaned(await living.journal.interaction(asked))
+    assert [i.id for i in await living.interactions.pending()] == [asked], "looking has ended something"
+    for _ in range(2):
+        with pytest.raises(AlreadyResolved, match="interrupted") as refused:
+            await living.interactions.answer(asked, answer, ME)
+        assert refused.value.data["decision"].reason == "interrupted"
+    assert (await living.journal.turn(started.turn.id)).state is TurnState.INTERRUPTED
+    assert tool.count == 0
 
 
 @pytest.mark.req("mechanisms:M4.tools")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 
@@ -35,7 +37,7 @@ async def test_what_is_exported_comes_back_whole(one: Process) -> None:
     await one.run(thread, GatedProvider(text("z")), say="third")
     await one.threads.clear(thread)
     lines = list(await export_thread(one.threads, thread))
-    made = await import_thread(one.threads, lines)
+    made = await import_thread(one.threads, lines, cwd="/work/here")
     source = await one.journal.thread(thread)
     assert made.id != thread
     assert (made.title, made.title_final, made.settings, made.view) == (
@@ -64,7 +66,7 @@ async def test_a_fork_with_gaps_in_its_ordinals_survives_the_journey(one: Proces
     await one.threads.revert(made.id, 1)
     await one.run(made.id)
     fork = await one.threads.fork(made.id)
-    copy = await import_thread(one.threads, await export_thread(one.threads, fork.id))
+    copy = await import_thread(one.threads, await export_thread(one.threads, fork.id), cwd="/work/here")
     assert [i.ordinal for i in await one.threads.items(copy.id)] == [1, 5, 6]
 
 
@@ -90,17 +92,76 @@ def _with(line: bytes, **changes: object) -> bytes:
         lambda lines: [*lines[:-1], _with(lines[-1], ordinal=0)],
         lambda lines: [*lines[:-1], _with(lines[-1], ordinal=-3)],
         lambda lines: [*lines[:-1], _with(lines[-1], ordinal=10**15)],
-        lambda lines: [lines[0].replace(b'"view":{', b'"view":{"hidden":[[1,2,3]],'), *lines[1:]],
+        lambda lines: [*lines[:-1], _with(lines[-1], at_ms=10**18)],
+        lambda lines: [_with(lines[0], items=-1), *lines[1:]],
+        lambda lines: [_with(lines[0], items=10**12), *lines[1:]],
     ],
     ids=[
         "empty", "blank", "short", "long", "torn", "bytes", "fields", "null", "format", "newer", "order", "twice",
-        "zero", "negative", "huge", "view",
+        "zero", "negative", "huge", "time", "minus", "announced",
     ],
 )  # fmt: skip
 async def test_a_damaged_file_is_refused_whole(one: Process, damage: object) -> None:
     lines = await exported(one)
     before = len(await one.events())
     with pytest.raises(Invalid):
-        await import_thread(one.threads, damage(lines))  # type: ignore[operator]
+        await import_thread(one.threads, damage(lines), cwd="/work/here")  # type: ignore[operator]
     assert len(await one.events()) == before
     assert len(await one.threads.page(ThreadQuery())) == 1
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"hidden": [[1, 2, 3]]},
+        {"hidden": [[0, 2]]},
+        {"hidden": [[3, 2]]},
+        {"hidden": [[1, 5]]},
+        {"hidden": [[-(10**9), 2]]},
+        {"hidden": [[1, 1]] * 1_001},
+        {"reverted": [2, 10**15]},
+        {"marks": [{"at": 0, "first": -300_000_000}]},
+        {"marks": [{"at": 0, "first": 0}]},
+        {"marks": [{"at": 5, "first": 1}]},
+        {"marks": [{"at": -1, "first": 1}]},
+        {"marks": [{"at": 4, "first": 6}]},
+        {"marks": [{"at": 4, "first": 1, "summary": 5}]},
+        {"marks": [{"at": 4, "first": 1, "summary": -1}]},
+        {"marks": [{"at": 4, "first": 1}] * 1_001},
+    ],
+    ids=lambda view: str(view)[:40],
+)
+async def test_a_view_that_goes_beyond_the_items_is_refused(one: Process, view: dict[str, object]) -> None:
+    lines = await exported(one)
+    before = len(await one.events())
+    with pytest.raises(Invalid):
+        await import_thread(one.threads, [_with(lines[0], view=view), *lines[1:]], cwd="/work/here")
+    assert len(await one.events()) == before
+
+
+async def test_a_view_that_stays_within_the_items_is_taken_as_it_is(one: Process) -> None:
+    lines = await exported(one)
+    view = {"hidden": [[1, 2]], "reverted": [4, 4], "marks": [{"at": 0, "first": 1}, {"at": 4, "first": 5}]}
+    made = await import_thread(one.threads, [_with(lines[0], view=view), *lines[1:]], cwd="/work/here")
+    assert msgspec.to_builtins(made.view) == msgspec.to_builtins(msgspec.convert(view, type(made.view)))
+
+
+async def test_the_file_does_not_choose_the_workspace(one: Process) -> None:
+    lines = await exported(one)
+    chosen = _with(lines[0], settings={"cwd": "/home/of/somebody", "model": "a/b"})
+    made = await import_thread(one.threads, [chosen, *lines[1:]], cwd="/work/mine")
+    assert (made.settings.cwd, made.settings.model) == ("/work/mine", "a/b")
+
+
+async def test_an_endless_file_is_refused_as_soon_as_it_says_more_than_it_announced(one: Process) -> None:
+    lines = await exported(one)
+
+    def endless() -> Iterator[bytes]:
+        yield from lines
+        ordinal = len(lines)
+        while True:
+            yield _with(lines[-1], ordinal=ordinal)
+            ordinal += 1
+
+    with pytest.raises(Invalid, match="holds more"):
+        await import_thread(one.threads, endless(), cwd="/work/here")
