@@ -138,6 +138,8 @@ async def _revoke(invocation: Invocation, app: App) -> int:
         await app.journal.revoke_grant(invocation.flags.grant)
     except NotFound as error:
         raise NotFound(error.message, next_step="List what is remembered with `quintet approvals rules`.") from None
+    if not invocation.json:
+        invocation.screen.note("Revoked.")
     return 0
 
 

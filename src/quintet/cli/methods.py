@@ -19,6 +19,9 @@ async def run(invocation: Invocation) -> int:
     if not name:
         for protocol, title in PROTOCOLS.items():
             count = len(method_rows(protocol))
+            if invocation.json:
+                invocation.screen.raw(encode_line({"protocol": protocol, "title": title, "methods": count}))
+                continue
             invocation.screen.line(f"{protocol:<11} {title}: {count or 'no'} methods served")
         return 0
     if name not in PROTOCOLS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -193,7 +194,9 @@ async def _export(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(line)
         return 0
     try:
-        with target.open("xb") as file:
+        # Everything that was said is in it: for its owner's eyes only, from the first byte.
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
             file.writelines(lines)
     except FileExistsError:
         raise Invalid(f"{target} exists already.", next_step="Name another file; nothing was overwritten.") from None

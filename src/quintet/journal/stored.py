@@ -140,10 +140,10 @@ class StoredJournal:
             work = partial(
                 pruning.prune_step, now_ms=now_ms, grace_ms=int(grace_s * 1000), looked=self._looked_for_deltas
             )
-            step = await self.store.write("prune", work)
+            step = await self.store.write("prune", work, settling=True)  # it makes room, so a full disk takes it too
             self._looked_for_deltas, more = step.through, step.more
             deltas, size = deltas + step.deltas, size + step.size
-        signals = await self.store.write("prune", lambda tx: pruning.prune_signals(tx, now_ms))
+        signals = await self.store.write("prune", lambda tx: pruning.prune_signals(tx, now_ms), settling=True)
         freed = await self.store.tidy() if deltas or signals else 0
         return PruneReport(deltas, signals, max(freed, size), (await self.marks()).pruned_through)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.errors import Busy
+from quintet.domain.errors import Busy, StorageReadOnly
 
 
 class ServerLock:
@@ -22,8 +22,13 @@ class ServerLock:
         self._descriptor = -1
 
     def __enter__(self) -> ServerLock:
-        self._lock_path.parent.mkdir(mode=0o700, exist_ok=True)
-        self._descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock_path.parent.mkdir(mode=0o700, exist_ok=True)
+            self._descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageReadOnly(
+                f"The home cannot be written, so no server can run on it: {error.strerror}."
+            ) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
