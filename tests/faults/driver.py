@@ -1,7 +1,7 @@
 """The process that is killed: runs turns through the real engine on a real home and writes down all it is told.
 
     python -m tests.faults.driver HOME SEED ROUND [answers=inside|outside] [boot=ID] [turns=N] [storm=1]
-                                                  [extras=prune,delete]
+                                                  [extras=prune,delete] [large=1]
 
 Prints `ready`, then works until its turns are done or it is killed.
 """
@@ -20,8 +20,9 @@ from quintet.app import App
 from quintet.config import load_config
 from quintet.domain.errors import QuintetError
 from quintet.domain.event import Event, InteractionRequested, TextDelta
+from quintet.domain.ids import new_id
 from quintet.domain.interaction import Verdict
-from quintet.domain.item import TextPart
+from quintet.domain.item import AssistantMessage, Item, TextPart
 from quintet.domain.model import Chunk, ModelRequest
 from quintet.domain.ports import Provider, ToolContext
 from quintet.domain.principal import local
@@ -175,6 +176,15 @@ class Driver:
                 thread = (await self.app.threads.fork(thread)).id
                 self.acks.write("created", thread=thread, items=source.last_ordinal)
 
+    async def large(self) -> None:
+        """A thread and its fork, each one transaction of more than the two MiB of SQLite's page cache: such a one is
+        in the log, in part, before it is committed."""
+        items = [Item(new_id("itm"), "", "", n + 1, 1, AssistantMessage(os.urandom(2000).hex())) for n in range(1500)]
+        thread = (await self.app.threads.create(ThreadSettings(self.cwd), items=items)).id
+        self.acks.write("created", thread=thread, items=len(items))
+        thread = (await self.app.threads.fork(thread)).id
+        self.acks.write("created", thread=thread, items=len(items))
+
     async def extra(self, what: str) -> None:
         self.acks.write(what)
         if what == "prune":
@@ -199,6 +209,8 @@ async def main(home: Path, seed: str, round_: int, options: dict[str, str]) -> N
     await journal.recover()
     print("ready", flush=True)
     turns = int(options.get("turns", "1000"))
+    if "large" in options:
+        await driver.large()
     await asyncio.gather(*(driver.work(n, turns) for n in range(WORKERS)))
     for what in filter(None, options.get("extras", "").split(",")):
         await driver.extra(what)

@@ -69,6 +69,7 @@ class Ledger:
         begun = time.monotonic()
         journal = await open_journal(self.home, protocol="check", boot_id=boot)
         try:
+            assert not journal.report.damaged, f"a kill was taken for damage: {journal.report}"
             await journal.threads(ThreadQuery())
             await journal.events(0)
             await journal.recover()

@@ -92,6 +92,8 @@ async def test_a_kill_at_a_random_moment_loses_nothing_and_repeats_nothing(
         else:
             boot = f"boot-{number}" if part >= 3 else None
             more = {"boot": boot} if boot else {}
+            if number == rounds - 1:
+                more["large"] = "1"
             with driver(ledger.home, seed, number, **more) as process:
                 await kill_somewhere(process, dice)
             if boot:
@@ -139,7 +141,10 @@ async def test_a_kill_at_a_named_point_loses_nothing_and_repeats_nothing(tmp_pat
             await _near_the_ceiling(ledger.home)
         extras = {"prune": "prune", "delete": "delete", "erase": "delete"}.get(job, "")
         turns = "1" if extras else "12"
-        with driver(ledger.home, seed, number, f"{point}:{times}", turns=turns, extras=extras) as process:
+        large = {"large": "1"} if job == "create" and number == 0 else {}
+        if large:
+            times = 1  # the first thread of all
+        with driver(ledger.home, seed, number, f"{point}:{times}", turns=turns, extras=extras, **large) as process:
             code = await asyncio.to_thread(process.wait, 40.0)
             assert code == -9, f"{point}:{times} was never passed; {process.words()}"
         await ledger.check()
