@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from quintet.config import Config, home_directory, load_config, make_home
+from quintet.domain.errors import Invalid
 from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.turn import Mode, strictest
@@ -140,6 +141,17 @@ class App:
         await self.journal.close()
 
 
+def _config(home: str, *, starts_turns: bool) -> Config:
+    try:
+        config = load_config(home)
+        parse_rules(config.policy.rules)
+        return config
+    except Invalid as error:
+        if starts_turns:
+            raise
+        return Config(warnings=(error.line(),))
+
+
 def _found(report: OpenReport) -> list[str]:
     """What a person should know of how the journal was found."""
     words = []
@@ -156,11 +168,15 @@ def _found(report: OpenReport) -> list[str]:
 
 
 @asynccontextmanager
-async def open_app(home: str | None, protocol: str) -> AsyncIterator[App]:
-    """Open the home, give the app, and on the way out end whatever runs and let go of everything."""
+async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True) -> AsyncIterator[App]:
+    """Open the home, give the app, and on the way out end whatever runs and let go of everything.
+
+    Nothing is started half-configured; but a mistake in config.toml must not keep anybody from looking at what runs,
+    answering it or stopping it.
+    """
     directory = home_directory(home, os.environ)
     make_home(directory)
-    config = load_config(directory)
+    config = _config(directory, starts_turns=starts_turns)
     journal = await open_journal(Path(directory), protocol=protocol)
     app = App(Path(directory), config, journal)
     try:
