@@ -28,6 +28,7 @@ ME = local("cli")
 LARGEST_PROMPT = 10 * 1024 * 1024
 LAST_EVENTS_WITHIN_S = 5.0
 LONGEST_WAIT_S = 365 * 86_400.0
+KEY_LIFE_MS = 24 * 3600 * 1000
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -161,10 +162,23 @@ async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
     if not flags.idempotency_key:
         return await app.threads.create(settings)
     # Callers with one key must meet in one thread, also when they come at the same moment.
-    handle = Handle("cli", "idempotency-key", flags.idempotency_key)
     with contextlib.suppress(Conflict):
-        return (await app.threads.open(handle, settings)).thread
-    return (await app.threads.open(handle, settings)).thread
+        return await _thread_of_key(app, flags.idempotency_key, settings)
+    return await _thread_of_key(app, flags.idempotency_key, settings)
+
+
+async def _thread_of_key(app: App, key: str, settings: ThreadSettings) -> Thread:
+    """The key's thread of the last 24 hours, else a new one. A handle cannot be taken back, so each new thread stands
+    under a scope that names the one before it."""
+    scope = "idempotency-key"
+    while True:
+        found = await app.journal.find_handle("cli", scope, key)
+        if found is None or found.deleted_ms:
+            return await app.threads.create(settings, handle=Handle("cli", scope, key))
+        turns = await app.journal.turns(found.thread)
+        if not turns or app.clock.now_ms() - turns[0].queued_ms < KEY_LIFE_MS:
+            return (await app.threads.get(found.thread)).thread
+        scope = f"idempotency-key after {found.thread}"
 
 
 def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | None:
