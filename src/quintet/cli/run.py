@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quintet.app import App
 from quintet.cli import exits
-from quintet.cli.invoke import Invocation, directory, positive
+from quintet.cli.invoke import Invocation, directory, positive, seconds
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
 from quintet.domain.event import Event, TurnFinished
@@ -27,7 +27,6 @@ from quintet.engine.subscription import Subscription, replay
 ME = local("cli")
 LARGEST_PROMPT = 10 * 1024 * 1024
 LAST_EVENTS_WITHIN_S = 5.0
-LONGEST_WAIT_S = 365 * 86_400.0
 KEY_LIFE_MS = 24 * 3600 * 1000
 
 
@@ -186,7 +185,7 @@ def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | 
         return None
     body = "\0".join((prompt, flags.model, flags.mode or ""))
     scope = f"{ME.protocol}:{ME.name}:{thread.id}"
-    return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode()).hexdigest())
+    return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest())
 
 
 def _prompt(words: list[str]) -> str:
@@ -199,7 +198,9 @@ def _prompt(words: list[str]) -> str:
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
     except OSError as error:
-        raise Invalid(f"{text[1:]} cannot be read: {error.strerror}.", next_step="Name a readable file.") from None
+        raise Invalid(
+            f"{text[1:] or 'stdin'} cannot be read: {error.strerror}.", next_step="Name a readable file."
+        ) from None
     except UnicodeDecodeError:
         raise Invalid("The prompt is not UTF-8 text.", next_step="Give it as text.") from None
     if len(text) > LARGEST_PROMPT:
@@ -215,10 +216,10 @@ def _on_ask(text: str) -> tuple[OnAsk, float | None]:
     """What to do and, where it was said, for how long."""
     if not text:
         return (OnAsk.WAIT if sys.stdin.isatty() else OnAsk.DENY), None
-    word, _, seconds = text.partition(":")
+    word, _, waiting = text.partition(":")
     try:
         if word == "wait":
-            return OnAsk.WAIT, _seconds(seconds)
+            return OnAsk.WAIT, _seconds(waiting)
     except (ValueError, argparse.ArgumentTypeError):
         pass
     if text in ("deny", "fail"):
@@ -227,7 +228,7 @@ def _on_ask(text: str) -> tuple[OnAsk, float | None]:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= LONGEST_WAIT_S:  # not true of nan either
+    waiting = seconds(text)
+    if not waiting:
         raise argparse.ArgumentTypeError("must be a number of seconds above 0")
-    return seconds
+    return waiting
