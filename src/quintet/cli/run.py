@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import errno
 import hashlib
+import os
+import select
 import signal
+import stat
 import sys
 from pathlib import Path
 
 from quintet.app import App
 from quintet.cli import exits
 from quintet.cli.invoke import Invocation, directory, positive, seconds
+from quintet.cli.terminal import OutputFailed
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
 from quintet.domain.event import Event, TurnFinished
@@ -87,14 +92,61 @@ async def _watch(app: App, turn: Turn, subscription: Subscription, view: TurnVie
                 view.show(entry)
         return ended
     showing = asyncio.create_task(_show(turn, subscription, view))
+    leaving = asyncio.create_task(_reader_leaves())
     try:
-        ended = await ending
+        await asyncio.wait({ending, showing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done() and not _failed(showing) and not leaving.done():
+            await asyncio.wait({ending, leaving}, return_when=asyncio.FIRST_COMPLETED)  # the last event came first
+        if not ending.done():
+            # Nobody sees what happens, nor what is asked: it must not go on unseen.
+            with contextlib.suppress(QuintetError):
+                await app.turns.cancel(turn.id, ME, "whoever read the output has gone")
+            raise OutputFailed(_why(showing))
         await asyncio.wait({showing}, timeout=LAST_EVENTS_WITHIN_S)
         if showing.done():
             showing.result()
-        return ended
+        return ending.result()
     finally:
-        showing.cancel()
+        for task in (ending, showing, leaving):
+            task.cancel()
+        await asyncio.gather(ending, showing, leaving, return_exceptions=True)
+
+
+def _failed(showing: asyncio.Task[None]) -> bool:
+    return showing.done() and not showing.cancelled() and showing.exception() is not None
+
+
+def _why(showing: asyncio.Task[None]) -> OSError | ValueError:
+    """What the view failed with; a defect of ours is told as what it is."""
+    error = showing.exception() if showing.done() else None
+    if error is None:
+        return BrokenPipeError(errno.EPIPE, "the reader has gone")
+    if isinstance(error, OutputFailed):
+        return error.error
+    raise error
+
+
+async def _reader_leaves() -> None:
+    """Returns when stdout is a pipe that nobody reads any more, also while nothing is written."""
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        await gone.wait()  # no descriptor, no pipe
+
+    def look() -> None:
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(what & select.POLLERR for _, what in poll.poll(0)):
+            gone.set()
+        loop.remove_reader(descriptor)
+
+    try:
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            loop.add_reader(descriptor, look)
+        await gone.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
@@ -106,28 +158,43 @@ async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
 
 
 class _Stopping:
-    """Ctrl-C and the time limit cancel the turn; SIGTERM ends it as interrupted. Each leaves a finished turn."""
+    """Ctrl-C and the time limit cancel the turn; SIGTERM and SIGHUP end it as interrupted. Each leaves a finished turn.
+
+    A second Ctrl-C ends the process at once; the turn is then ended by whoever opens the thread next.
+    """
 
     def __init__(self, app: App, turn: Turn, timeout_s: float | None) -> None:
         self._app = app
         self._turn = turn
         self._timeout_s = timeout_s
         self._tasks: set[asyncio.Task[None]] = set()
+        self._told = False
+        # Whoever started us with nohup has said that a hang-up does not matter.
+        hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        self._ending = (signal.SIGTERM, signal.SIGHUP) if hangs_up else (signal.SIGTERM,)
         self.timed_out = False
 
     def __enter__(self) -> _Stopping:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._spawn, "interrupted by the user")
-        loop.add_signal_handler(signal.SIGTERM, self._shut_down)
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        for number in self._ending:
+            loop.add_signal_handler(number, self._shut_down)
         self._timer = loop.call_later(self._timeout_s, self._time_out) if self._timeout_s else None
         return self
 
     def __exit__(self, *_: object) -> None:
         loop = asyncio.get_running_loop()
-        loop.remove_signal_handler(signal.SIGINT)
-        loop.remove_signal_handler(signal.SIGTERM)
+        for number in (signal.SIGINT, *self._ending):
+            loop.remove_signal_handler(number)
         if self._timer is not None:
             self._timer.cancel()
+
+    def _interrupt(self) -> None:
+        if self._told:
+            _end_children()
+            os._exit(exits.INTERRUPTED)
+        self._told = True
+        self._spawn("interrupted by the user")
 
     def _time_out(self) -> None:
         self.timed_out = True
@@ -146,6 +213,17 @@ class _Stopping:
     async def _cancel(self, reason: str) -> None:
         with contextlib.suppress(QuintetError):
             await self._app.turns.cancel(self._turn.id, ME, reason)
+
+
+def _end_children() -> None:
+    """Commands must not outlive the process that a person ends twice."""
+    from quintet.workspace.process_tree import tree_of
+
+    for children in Path("/proc/self/task").glob("*/children"):
+        for child in children.read_text().split():
+            for pid in tree_of(int(child), "\0"):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
