@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ import pytest
 from tests.faults.processes import (
     QUINTET,
     environment,
+    living_with,
     no_traceback,
     one_line,
     quintet,
     quintet_running,
+    running,
     wait_until,
     write_home,
 )
@@ -127,7 +129,9 @@ def test_a_time_limit_is_124_and_leaves_a_cancelled_turn(tmp_path: Path) -> None
     assert done.lines[-1]["payload"]["state"] == "cancelled"
 
 
-@pytest.mark.parametrize(("number", "state"), [(signal.SIGINT, "cancelled"), (signal.SIGTERM, "interrupted")])
+@pytest.mark.parametrize(
+    ("number", "state"), [(signal.SIGINT, "cancelled"), (signal.SIGTERM, "interrupted"), (signal.SIGHUP, "interrupted")]
+)
 def test_a_signal_is_130_and_leaves_one_finished_turn(tmp_path: Path, number: signal.Signals, state: str) -> None:
     home = write_home(tmp_path / "home", HOLDS)
     with quintet_running("run", "--json", "x", home=home) as run:
@@ -139,16 +143,30 @@ def test_a_signal_is_130_and_leaves_one_finished_turn(tmp_path: Path, number: si
         assert run.err == [], run.words()
 
 
-def test_a_second_ctrl_c_while_stopping_is_no_traceback(tmp_path: Path) -> None:
-    home = write_home(tmp_path / "home")
-    with quintet_running("run", "--mode", "allow", "run trap '' TERM; sleep 20", home=home, cwd=tmp_path) as run:
-        wait_until(lambda: any("> run" in line for line in run.err), 10)
-        begun = time.monotonic()
+def test_a_hang_up_that_was_to_be_ignored_is_ignored(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", 'scope: turn\ntext: "begin "\nuntil: go\ntext: "end"\n')
+    words = ("env", "--ignore-signal=HUP", QUINTET, "run", "--json", "x", "--home", str(home))
+    with running(*words) as run:
+        run.event("text.delta")
+        run.popen.send_signal(signal.SIGHUP)
+        (home / "go").touch()
+        assert run.wait(10) == 0, run.words()
+
+
+def test_a_second_ctrl_c_ends_the_process_at_once_with_what_it_had_started(tmp_path: Path) -> None:
+    home, word = write_home(tmp_path / "home"), f"20.{os.getpid()}"
+    command = f"run trap '' TERM; touch started; sleep {word}"
+    with quintet_running("run", "--json", "--mode", "allow", command, home=home, cwd=tmp_path) as run:
+        wait_until((tmp_path / "started").exists, 10)
         run.popen.send_signal(signal.SIGINT)
-        run.popen.send_signal(signal.SIGINT)
+        run.event("turn.cancel_requested")
+        run.popen.send_signal(signal.SIGINT)  # within the moment of grace that the command has
         assert run.wait(5) == 130, run.words()
-        assert time.monotonic() - begun < 5
-        assert "Traceback" not in "".join(run.err), run.words()
+        assert "turn.finished" not in "".join(line for _, line in run.lines), run.words()
+        assert run.err == [], run.words()
+    wait_until(lambda: not living_with(word), 5)
+    (thread,) = quintet("threads", "list", "--json", home=home).lines
+    assert thread["state"] == "interrupted"
 
 
 @pytest.mark.parametrize("words", [("events", "--follow"), ("events", "--follow", "--json")], ids=" ".join)
@@ -174,6 +192,30 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr, done.stderr
     listed = quintet("threads", "list", "--json", home=home).lines
     assert "running" not in {t["state"] for t in listed}
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (HOLDS, "--json x"),
+        (HOLDS, "x"),
+        (ASKS, "--json --on-ask wait:60 x"),
+        ('scope: turn\nrepeat: 60000 every 0.001 text: "word "\n', "x"),
+    ],
+    ids=["silent", "text", "asking", "talking"],
+)
+def test_a_reader_that_goes_away_ends_the_turn_also_when_nothing_more_is_said(
+    tmp_path: Path, script: str, words: str
+) -> None:
+    home = write_home(tmp_path / "home", script)
+    line = f"{QUINTET} run {words} --home {home} | head -c 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=20, env=environment(), check=False)
+    assert done.returncode == 1, done
+    assert b"Traceback" not in done.stderr, done.stderr
+    (thread,) = quintet("threads", "list", "--json", home=home).lines
+    assert thread["state"] == "idle"
+    assert quintet("approvals", "list", "--json", home=home).out == ""
+    assert "cancelled" in quintet("threads", "show", thread["id"], home=home).out
 
 
 def test_going_on_with_a_thread_and_the_newest_one(tmp_path: Path) -> None:

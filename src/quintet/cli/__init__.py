@@ -18,7 +18,23 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Find the command, import its file, run it. Every error ends as one line and an exit code."""
+    from quintet.cli import last_resort
+
     words = sys.argv[1:] if argv is None else argv
+    last_resort.mend_streams()
+    try:
+        return last_resort.settle(_run(words))
+    except SystemExit as ended:  # argparse has said what there is to say
+        sys.exit(last_resort.settle(ended.code if isinstance(ended.code, int) else 1))
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        return last_resort.unwritable(error)
+    except Exception as error:
+        return last_resort.unexpected(error, _home(words))
+
+
+def _run(words: list[str]) -> int:
     if words == ["--version"]:
         from quintet import __version__
 
@@ -30,6 +46,14 @@ def main(argv: list[str] | None = None) -> int:
     from quintet.cli.invoke import invoke
 
     return invoke(name, words)
+
+
+def _home(words: list[str]) -> str | None:
+    """What --home says, as far as that can be told without the parser, which may be what failed."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--home" or word.startswith("--home="):
+            return following if word == "--home" else word.removeprefix("--home=")
+    return None
 
 
 def _command(words: list[str]) -> str | None:
@@ -49,9 +73,11 @@ def _help(unknown: str | None, words: list[str]) -> int:
     if unknown is not None or (words and words[0] not in ("-h", "--help")):
         import difflib
 
+        from quintet.cli.last_resort import tell
+
         near = difflib.get_close_matches(unknown or "", COMMANDS, n=1)
         hint = f"Did you mean `quintet {near[0]}`?" if near else "See `quintet --help`."
-        print(f"quintet: there is no command {(unknown or words[0])!r}. {hint}", file=sys.stderr)
+        tell(f"quintet: there is no command {(unknown or words[0])!r}. {hint}")
         return 2
     print("Quintet: one coding-agent server that every front end can use.\n")
     for name, summary in COMMANDS.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from quintet.cli.event_json import encode_line
-from quintet.cli.invoke import Invocation
+from quintet.cli.invoke import Invocation, seconds
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    parser.add_argument("--grace", type=float, metavar="SECONDS", help="keep deltas this long after their turn's end")
+    parser.add_argument("--grace", type=seconds, metavar="SECONDS", help="keep deltas this long after their turn's end")
 
 
 async def run(invocation: Invocation) -> int:

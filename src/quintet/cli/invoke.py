@@ -11,13 +11,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from quintet.cli import exits
-from quintet.cli.terminal import Screen, safe
+from quintet.cli import exits, last_resort
+from quintet.cli.terminal import OutputFailed, Screen, safe, safe_line
 from quintet.domain.errors import Invalid, QuintetError
 
 if TYPE_CHECKING:
     from quintet.app import App
 
+LARGEST_NUMBER = 1_000_000
+LONGEST_S = 365 * 86_400
 Command = Callable[["Invocation"], Coroutine[Any, Any, int]]
 
 
@@ -43,7 +45,12 @@ class Invocation:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(exits.USAGE, f"{self.prog}: {message}. See `{self.prog} --help`.\n")
+        last_resort.tell(f"{self.prog}: {safe_line(message)}. See `{self.prog} --help`.")
+        sys.exit(exits.USAGE)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse's own would swallow that its help could not be written."""
+        (file or sys.stdout).write(message)
 
 
 def common_flags() -> _Parser:
@@ -55,10 +62,18 @@ def common_flags() -> _Parser:
 
 
 def positive(text: str) -> int:
-    """A flag's number that must be at least one."""
+    """A flag's number: one to a million."""
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+    if not 1 <= number <= LARGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"must be from 1 to {LARGEST_NUMBER}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A flag's time: nothing to a year."""
+    number = float(text)
+    if not 0 <= number <= LONGEST_S:  # not true of nan either
+        raise argparse.ArgumentTypeError(f"must be a number of seconds from 0 to {LONGEST_S}")
     return number
 
 
@@ -85,14 +100,25 @@ def invoke(name: str, words: list[str]) -> int:
 
 
 def run_guarded(command: Command, invocation: Invocation) -> int:
+    """Whatever happens is one line at most, and an exit code."""
     try:
-        return asyncio.run(command(invocation))
+        return asyncio.run(_quietly(command, invocation))
     except QuintetError as error:
-        print(f"quintet: {safe(error.line())}", file=sys.stderr)
+        last_resort.tell(f"quintet: {safe(error.line())}")
         return exits.BY_CODE[error.code]
     except KeyboardInterrupt:
         return exits.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; say nothing, and keep Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.FAILED
+    except OutputFailed as failed:
+        return last_resort.unwritable(failed.error)
+    except Exception as error:
+        return last_resort.unexpected(error, invocation.home)
+
+
+async def _quietly(command: Command, invocation: Invocation) -> int:
+    """What goes wrong in a callback, or in a task nobody asks any more, belongs into the log, not on the terminal."""
+
+    def keep(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        last_resort.log(context.get("exception") or RuntimeError(context.get("message", "")), invocation.home)
+
+    asyncio.get_running_loop().set_exception_handler(keep)
+    return await command(invocation)

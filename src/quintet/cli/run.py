@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import errno
 import hashlib
+import os
+import select
 import signal
+import stat
 import sys
 from pathlib import Path
 
 from quintet.app import App
 from quintet.cli import exits
-from quintet.cli.invoke import Invocation, directory, positive
+from quintet.cli.invoke import Invocation, directory, positive, seconds
+from quintet.cli.terminal import OutputFailed
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
 from quintet.domain.event import Event, TurnFinished
@@ -27,7 +32,7 @@ from quintet.engine.subscription import Subscription, replay
 ME = local("cli")
 LARGEST_PROMPT = 10 * 1024 * 1024
 LAST_EVENTS_WITHIN_S = 5.0
-LONGEST_WAIT_S = 365 * 86_400.0
+KEY_LIFE_MS = 24 * 3600 * 1000
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -87,14 +92,61 @@ async def _watch(app: App, turn: Turn, subscription: Subscription, view: TurnVie
                 view.show(entry)
         return ended
     showing = asyncio.create_task(_show(turn, subscription, view))
+    leaving = asyncio.create_task(_reader_leaves())
     try:
-        ended = await ending
+        await asyncio.wait({ending, showing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done() and not _failed(showing) and not leaving.done():
+            await asyncio.wait({ending, leaving}, return_when=asyncio.FIRST_COMPLETED)  # the last event came first
+        if not ending.done():
+            # Nobody sees what happens, nor what is asked: it must not go on unseen.
+            with contextlib.suppress(QuintetError):
+                await app.turns.cancel(turn.id, ME, "whoever read the output has gone")
+            raise OutputFailed(_why(showing))
         await asyncio.wait({showing}, timeout=LAST_EVENTS_WITHIN_S)
         if showing.done():
             showing.result()
-        return ended
+        return ending.result()
     finally:
-        showing.cancel()
+        for task in (ending, showing, leaving):
+            task.cancel()
+        await asyncio.gather(ending, showing, leaving, return_exceptions=True)
+
+
+def _failed(showing: asyncio.Task[None]) -> bool:
+    return showing.done() and not showing.cancelled() and showing.exception() is not None
+
+
+def _why(showing: asyncio.Task[None]) -> OSError | ValueError:
+    """What the view failed with; a defect of ours is told as what it is."""
+    error = showing.exception() if showing.done() else None
+    if error is None:
+        return BrokenPipeError(errno.EPIPE, "the reader has gone")
+    if isinstance(error, OutputFailed):
+        return error.error
+    raise error
+
+
+async def _reader_leaves() -> None:
+    """Returns when stdout is a pipe that nobody reads any more, also while nothing is written."""
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):
+        await gone.wait()  # no descriptor, no pipe
+
+    def look() -> None:
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(what & select.POLLERR for _, what in poll.poll(0)):
+            gone.set()
+        loop.remove_reader(descriptor)
+
+    try:
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            loop.add_reader(descriptor, look)
+        await gone.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
@@ -106,28 +158,43 @@ async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
 
 
 class _Stopping:
-    """Ctrl-C and the time limit cancel the turn; SIGTERM ends it as interrupted. Each leaves a finished turn."""
+    """Ctrl-C and the time limit cancel the turn; SIGTERM and SIGHUP end it as interrupted. Each leaves a finished turn.
+
+    A second Ctrl-C ends the process at once; the turn is then ended by whoever opens the thread next.
+    """
 
     def __init__(self, app: App, turn: Turn, timeout_s: float | None) -> None:
         self._app = app
         self._turn = turn
         self._timeout_s = timeout_s
         self._tasks: set[asyncio.Task[None]] = set()
+        self._told = False
+        # Whoever started us with nohup has said that a hang-up does not matter.
+        hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        self._ending = (signal.SIGTERM, signal.SIGHUP) if hangs_up else (signal.SIGTERM,)
         self.timed_out = False
 
     def __enter__(self) -> _Stopping:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._spawn, "interrupted by the user")
-        loop.add_signal_handler(signal.SIGTERM, self._shut_down)
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        for number in self._ending:
+            loop.add_signal_handler(number, self._shut_down)
         self._timer = loop.call_later(self._timeout_s, self._time_out) if self._timeout_s else None
         return self
 
     def __exit__(self, *_: object) -> None:
         loop = asyncio.get_running_loop()
-        loop.remove_signal_handler(signal.SIGINT)
-        loop.remove_signal_handler(signal.SIGTERM)
+        for number in (signal.SIGINT, *self._ending):
+            loop.remove_signal_handler(number)
         if self._timer is not None:
             self._timer.cancel()
+
+    def _interrupt(self) -> None:
+        if self._told:
+            _end_children()
+            os._exit(exits.INTERRUPTED)
+        self._told = True
+        self._spawn("interrupted by the user")
 
     def _time_out(self) -> None:
         self.timed_out = True
@@ -148,6 +215,17 @@ class _Stopping:
             await self._app.turns.cancel(self._turn.id, ME, reason)
 
 
+def _end_children() -> None:
+    """Commands must not outlive the process that a person ends twice."""
+    from quintet.workspace.process_tree import tree_of
+
+    for children in Path("/proc/self/task").glob("*/children"):
+        for child in children.read_text().split():
+            for pid in tree_of(int(child), "\0"):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+
 async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
     if flags.thread:
         return (await app.threads.get(await app.threads.find(flags.thread))).thread
@@ -161,10 +239,23 @@ async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
     if not flags.idempotency_key:
         return await app.threads.create(settings)
     # Callers with one key must meet in one thread, also when they come at the same moment.
-    handle = Handle("cli", "idempotency-key", flags.idempotency_key)
     with contextlib.suppress(Conflict):
-        return (await app.threads.open(handle, settings)).thread
-    return (await app.threads.open(handle, settings)).thread
+        return await _thread_of_key(app, flags.idempotency_key, settings)
+    return await _thread_of_key(app, flags.idempotency_key, settings)
+
+
+async def _thread_of_key(app: App, key: str, settings: ThreadSettings) -> Thread:
+    """The key's thread of the last 24 hours, else a new one. A handle cannot be taken back, so each new thread stands
+    under a scope that names the one before it."""
+    scope = "idempotency-key"
+    while True:
+        found = await app.journal.find_handle("cli", scope, key)
+        if found is None or found.deleted_ms:
+            return await app.threads.create(settings, handle=Handle("cli", scope, key))
+        turns = await app.journal.turns(found.thread)
+        if not turns or app.clock.now_ms() - turns[0].queued_ms < KEY_LIFE_MS:
+            return (await app.threads.get(found.thread)).thread
+        scope = f"idempotency-key after {found.thread}"
 
 
 def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | None:
@@ -172,7 +263,7 @@ def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | 
         return None
     body = "\0".join((prompt, flags.model, flags.mode or ""))
     scope = f"{ME.protocol}:{ME.name}:{thread.id}"
-    return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode()).hexdigest())
+    return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest())
 
 
 def _prompt(words: list[str]) -> str:
@@ -185,7 +276,9 @@ def _prompt(words: list[str]) -> str:
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
     except OSError as error:
-        raise Invalid(f"{text[1:]} cannot be read: {error.strerror}.", next_step="Name a readable file.") from None
+        raise Invalid(
+            f"{text[1:] or 'stdin'} cannot be read: {error.strerror}.", next_step="Name a readable file."
+        ) from None
     except UnicodeDecodeError:
         raise Invalid("The prompt is not UTF-8 text.", next_step="Give it as text.") from None
     if len(text) > LARGEST_PROMPT:
@@ -201,10 +294,10 @@ def _on_ask(text: str) -> tuple[OnAsk, float | None]:
     """What to do and, where it was said, for how long."""
     if not text:
         return (OnAsk.WAIT if sys.stdin.isatty() else OnAsk.DENY), None
-    word, _, seconds = text.partition(":")
+    word, _, waiting = text.partition(":")
     try:
         if word == "wait":
-            return OnAsk.WAIT, _seconds(seconds)
+            return OnAsk.WAIT, _seconds(waiting)
     except (ValueError, argparse.ArgumentTypeError):
         pass
     if text in ("deny", "fail"):
@@ -213,7 +306,7 @@ def _on_ask(text: str) -> tuple[OnAsk, float | None]:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= LONGEST_WAIT_S:  # not true of nan either
+    waiting = seconds(text)
+    if not waiting:
         raise argparse.ArgumentTypeError("must be a number of seconds above 0")
-    return seconds
+    return waiting

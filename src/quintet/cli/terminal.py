@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 # Control characters, direction marks and what takes no room on the screen.
@@ -23,6 +25,14 @@ def safe_line(text: str) -> str:
     return safe(text).replace("\n", "\\n").replace("\t", " ")
 
 
+class OutputFailed(Exception):
+    """Nobody can be told any more: the reader is gone, the terminal is gone, or no space is left."""
+
+    def __init__(self, error: OSError | ValueError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Screen:
     """Where a command writes: results to stdout, progress to stderr."""
 
@@ -32,20 +42,31 @@ class Screen:
         self._color = color and "NO_COLOR" not in os.environ
 
     def write(self, text: str) -> None:
-        self._out.write(safe(text))
-        self._out.flush()
+        with _told():
+            self._out.write(safe(text))
+            self._out.flush()
 
     def line(self, text: str = "") -> None:
         self.write(text + "\n")
 
     def raw(self, data: bytes) -> None:
         """Machine-readable output: already free of anything a terminal would obey."""
-        self._out.buffer.write(data)
-        self._out.flush()
+        with _told():
+            self._out.buffer.write(data)
+            self._out.flush()
 
     def note(self, text: str) -> None:
         """Progress, for people; dimmed on a terminal."""
         words = safe(text)
-        dim = self._color and self._err.isatty()
-        self._err.write(f"\x1b[2m{words}\x1b[0m\n" if dim else words + "\n")
-        self._err.flush()
+        with _told():
+            dim = self._color and self._err.isatty()
+            self._err.write(f"\x1b[2m{words}\x1b[0m\n" if dim else words + "\n")
+            self._err.flush()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise OutputFailed(error) from error

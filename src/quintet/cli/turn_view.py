@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import sys
 from typing import Protocol
 
 from quintet.cli.approvals import describe
 from quintet.cli.event_json import event_line
+from quintet.cli.prompt import Prompt
 from quintet.cli.terminal import Screen
-from quintet.domain.errors import QuintetError
 from quintet.domain.event import (
     EffectUnknown,
     Event,
@@ -28,7 +24,7 @@ from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolR
 from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
-from quintet.engine.interactions import Answer, Interactions, OnAsk
+from quintet.engine.interactions import Interactions, OnAsk
 
 
 class TurnView(Protocol):
@@ -63,7 +59,7 @@ class TextView:
     ) -> None:
         self._screen = screen
         self._waits = waits
-        self._prompt = _Prompt(screen, interactions, me) if prompts else None
+        self._prompt = Prompt(self._note, interactions, me) if prompts else None
         self._streamed: set[str] = set()
         self._mid_line = False
         self.denied = False
@@ -91,12 +87,14 @@ class TextView:
                 self._note(f"  trying again ({attempt}): {reason}")
             case EffectUnknown(title=title):
                 self._note(f"  UNKNOWN EFFECT: {title}")
-            case InteractionRequested(interaction=interaction):
-                self._asked(interaction)
-            case InteractionResolved(decision=decision):
+            case InteractionRequested(interaction=asked):
+                self._asked(asked)
+            case InteractionResolved(interaction=interaction, decision=decision):
                 if self._prompt:
-                    self._prompt.close()
+                    self._prompt.resolved(interaction)
                 self._note(f"  {_decided(decision)}")
+                if self._prompt:
+                    self._prompt.go_on()
 
     def end(self, turn: Turn) -> None:
         if self._prompt:
@@ -106,12 +104,13 @@ class TextView:
             self._note(f"The turn ended as {turn.state}: {turn.error.message} {turn.error.next_step}".rstrip())
 
     def _asked(self, interaction: Interaction) -> None:
+        if self._prompt:
+            self._prompt.ask(interaction)
+            return
         self._note(describe(interaction))
         if not self._waits:
             return
-        if self._prompt:
-            self._prompt.ask(interaction)
-        elif isinstance(interaction.request, Approval):
+        if isinstance(interaction.request, Approval):
             self._note(f"  answer with: quintet approvals allow {interaction.id}  (or deny)")
         elif isinstance(interaction.request, Question):
             self._note(f"  answer with: quintet approvals answer {interaction.id} OPTION")
@@ -129,54 +128,6 @@ class TextView:
     def _note(self, text: str) -> None:
         self._end_line()
         self._screen.note(text)
-
-
-class _Prompt:
-    """Asks at the terminal without blocking the turn; whoever answers first, here or elsewhere, wins."""
-
-    def __init__(self, screen: Screen, interactions: Interactions, me: Principal) -> None:
-        self._screen = screen
-        self._interactions = interactions
-        self._me = me
-        self._open: Interaction | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def ask(self, interaction: Interaction) -> None:
-        approval = isinstance(interaction.request, Approval)
-        self._screen.note("  allow? [y]es, [n]o:" if approval else "  your answer:")
-        self._open = interaction
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._line)
-
-    def close(self) -> None:
-        if self._open is not None:
-            self._open = None
-            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-
-    def _line(self) -> None:
-        words = os.read(sys.stdin.fileno(), 4096).decode(errors="replace").strip()
-        interaction = self._open
-        if interaction is None:
-            return
-        answer = _understood(interaction, words)
-        if answer is None:
-            self._screen.note("  please answer y or n:")
-            return
-        self.close()
-        task = asyncio.ensure_future(self._send(interaction.id, answer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _send(self, interaction: str, answer: Answer) -> None:
-        with contextlib.suppress(QuintetError):  # someone else was first; the view shows who
-            await self._interactions.answer(interaction, answer, self._me)
-
-
-def _understood(interaction: Interaction, words: str) -> Answer | None:
-    if isinstance(interaction.request, Question):
-        return Answer(Verdict.ANSWER, answers=tuple((words,) for _ in interaction.request.items))
-    if words.lower() in ("y", "yes"):
-        return Answer(Verdict.ALLOW)
-    return Answer(Verdict.DENY) if words.lower() in ("n", "no") else None
 
 
 _SILENCES = {

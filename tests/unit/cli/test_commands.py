@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,21 @@ def test_an_imported_thread_works_where_the_importer_stands_not_where_the_file_s
         assert main(["--home", home, "--json", "threads", "import", str(tmp_path / "file"), *words]) == 0
         assert json.loads(capfd.readouterr().out.splitlines()[-1])["settings"]["cwd"] == str(expected)
     assert main(["--home", home, "threads", "import", str(tmp_path / "file"), "--cwd", "/nowhere"]) == exits.USAGE
+
+
+def test_an_idempotency_key_counts_for_a_day_then_a_new_thread_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def thread_after(hours: float) -> str:
+        later = int(hours * 3_600_000)
+        with monkeypatch.context() as patch:
+            patch.setattr("quintet.app.SystemClock.now_ms", lambda _: time.time_ns() // 1_000_000 + later)
+            words = ["run", "--json", "--idempotency-key", "k", "echo one"]
+            assert main(["--home", str(tmp_path / "home"), *words]) == 0
+        return str(json.loads(capfd.readouterr().out.splitlines()[-1])["thread"])
+
+    hours = (0, 23, 25, 48, 50, 73)
+    threads = [thread_after(h) for h in hours]
+    first, second, third = threads[0], threads[2], threads[4]
+    assert threads == [first, first, second, second, third, third]
+    assert len({first, second, third}) == 3
