@@ -33,11 +33,11 @@ class Invocation:
         self.home = flags.home
 
     @asynccontextmanager
-    async def open(self, protocol: str = "cli") -> AsyncIterator[App]:
+    async def open(self, protocol: str = "cli", *, starts_turns: bool = False) -> AsyncIterator[App]:
         """The home, opened; what is not as it should be is told first."""
         from quintet.app import open_app
 
-        async with open_app(self.home, protocol) as app:
+        async with open_app(self.home, protocol, starts_turns=starts_turns) as app:
             for warning in app.warnings:
                 self.screen.note(f"quintet: {warning}")
             yield app
@@ -79,7 +79,12 @@ def seconds(text: str) -> float:
 
 def directory(given: str) -> str:
     """A flag's working directory, which must exist; the current one if none was given."""
-    path = os.path.realpath(given or ".")
+    try:
+        path = os.path.realpath(given or os.getcwd())
+    except FileNotFoundError:
+        raise Invalid(
+            "The current directory is gone.", next_step="Go to another one, or name one with --cwd."
+        ) from None
     if not os.path.isdir(path):
         raise Invalid(f"{given} is not a directory.", next_step="Name an existing one with --cwd.")
     return path

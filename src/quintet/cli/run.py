@@ -9,18 +9,18 @@ import errno
 import hashlib
 import os
 import select
-import signal
 import stat
 import sys
-from pathlib import Path
 
 from quintet.app import App
 from quintet.cli import exits
 from quintet.cli.invoke import Invocation, directory, positive, seconds
+from quintet.cli.prompt_text import read_prompt
+from quintet.cli.stopping import Stopping
 from quintet.cli.terminal import OutputFailed
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
-from quintet.domain.event import Event, TurnFinished
+from quintet.domain.event import Event, ThreadUpdated, TurnFinished
 from quintet.domain.item import TextPart
 from quintet.domain.principal import local
 from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
@@ -30,7 +30,6 @@ from quintet.engine.interactions import OnAsk
 from quintet.engine.subscription import Subscription, replay
 
 ME = local("cli")
-LARGEST_PROMPT = 10 * 1024 * 1024
 LAST_EVENTS_WITHIN_S = 5.0
 KEY_LIFE_MS = 24 * 3600 * 1000
 
@@ -50,10 +49,10 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
-    prompt = _prompt(flags.prompt)
+    prompt = read_prompt(flags.prompt)
     cwd = directory(flags.cwd)
     on_ask, wait_s = _on_ask(flags.on_ask)
-    async with invocation.open() as app:
+    async with invocation.open(starts_turns=True) as app:
         starter = app.starter(
             ME,
             mode=Mode(flags.mode) if flags.mode else Mode.ASK,
@@ -64,6 +63,8 @@ async def run(invocation: Invocation) -> int:
         )
         starter.models.resolve(flags.model)  # a wrong name is told before anything is begun
         thread = await _thread(app, flags, cwd)
+        if flags.cwd and thread.settings.cwd != cwd:
+            await app.threads.configure(thread.id, ThreadUpdated(cwd=cwd))
         view: TurnView
         if invocation.json:
             view = JsonView(invocation.screen)
@@ -73,13 +74,24 @@ async def run(invocation: Invocation) -> int:
         with app.feed.follow(root=thread.root) as subscription:
             started = await app.turns.start(thread.id, (TextPart(prompt),), starter, key=_key(flags, prompt, thread))
             view.begin(thread, started.turn)
-            with _Stopping(app, started.turn, flags.timeout) as stopping:
+            if not invocation.json:
+                await _tell_waiting(app, started.turn, invocation)
+            with Stopping(app, started.turn, flags.timeout) as stopping:
                 ended = await _watch(app, started.turn, subscription, view, folded=started.folded)
         view.end(ended)
         await app.housekeeping.tidy(ON_THE_WAY_OUT_S)
     if stopping.timed_out:
         return exits.TIMEOUT
     return exits.of_turn(ended.state, ended.error) or (exits.DENIED if view.denied else exits.DONE)
+
+
+async def _tell_waiting(app: App, turn: Turn, invocation: Invocation) -> None:
+    ahead = [t for t in await app.journal.turns(turn.thread, live=True) if t.id < turn.id]
+    if ahead:
+        words = "another turn" if len(ahead) == 1 else f"{len(ahead)} other turns"
+        invocation.screen.note(
+            f"  waiting for {words} of this thread (stop it with: quintet threads cancel {turn.thread})"
+        )
 
 
 async def _watch(app: App, turn: Turn, subscription: Subscription, view: TurnView, *, folded: bool) -> Turn:
@@ -157,75 +169,6 @@ async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
                 return
 
 
-class _Stopping:
-    """Ctrl-C and the time limit cancel the turn; SIGTERM and SIGHUP end it as interrupted. Each leaves a finished turn.
-
-    A second Ctrl-C ends the process at once; the turn is then ended by whoever opens the thread next.
-    """
-
-    def __init__(self, app: App, turn: Turn, timeout_s: float | None) -> None:
-        self._app = app
-        self._turn = turn
-        self._timeout_s = timeout_s
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._told = False
-        # Whoever started us with nohup has said that a hang-up does not matter.
-        hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-        self._ending = (signal.SIGTERM, signal.SIGHUP) if hangs_up else (signal.SIGTERM,)
-        self.timed_out = False
-
-    def __enter__(self) -> _Stopping:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        for number in self._ending:
-            loop.add_signal_handler(number, self._shut_down)
-        self._timer = loop.call_later(self._timeout_s, self._time_out) if self._timeout_s else None
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, *self._ending):
-            loop.remove_signal_handler(number)
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _interrupt(self) -> None:
-        if self._told:
-            _end_children()
-            os._exit(exits.INTERRUPTED)
-        self._told = True
-        self._spawn("interrupted by the user")
-
-    def _time_out(self) -> None:
-        self.timed_out = True
-        self._spawn("the time limit was reached")
-
-    def _spawn(self, reason: str) -> None:
-        self._keep(asyncio.ensure_future(self._cancel(reason)))
-
-    def _shut_down(self) -> None:
-        self._keep(asyncio.ensure_future(self._app.turns.shutdown()))
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _cancel(self, reason: str) -> None:
-        with contextlib.suppress(QuintetError):
-            await self._app.turns.cancel(self._turn.id, ME, reason)
-
-
-def _end_children() -> None:
-    """Commands must not outlive the process that a person ends twice."""
-    from quintet.workspace.process_tree import tree_of
-
-    for children in Path("/proc/self/task").glob("*/children"):
-        for child in children.read_text().split():
-            for pid in tree_of(int(child), "\0"):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-
-
 async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
     if flags.thread:
         return (await app.threads.get(await app.threads.find(flags.thread))).thread
@@ -264,30 +207,6 @@ def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | 
     body = "\0".join((prompt, flags.model, flags.mode or ""))
     scope = f"{ME.protocol}:{ME.name}:{thread.id}"
     return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest())
-
-
-def _prompt(words: list[str]) -> str:
-    text = " ".join(words)
-    try:
-        if text in ("", "-"):
-            if sys.stdin.isatty():
-                raise Invalid("There is no prompt.", next_step='Give one: quintet run "help".')
-            text = sys.stdin.read(LARGEST_PROMPT + 1)
-        elif text.startswith("@"):
-            text = Path(text[1:]).read_text(encoding="utf-8")
-    except OSError as error:
-        raise Invalid(
-            f"{text[1:] or 'stdin'} cannot be read: {error.strerror}.", next_step="Name a readable file."
-        ) from None
-    except UnicodeDecodeError:
-        raise Invalid("The prompt is not UTF-8 text.", next_step="Give it as text.") from None
-    if len(text) > LARGEST_PROMPT:
-        raise Invalid(
-            f"The prompt is larger than {LARGEST_PROMPT} characters.", next_step="Put it into a file to read."
-        )
-    if not text.strip():
-        raise Invalid("The prompt is empty.", next_step='Give one: quintet run "help".')
-    return text
 
 
 def _on_ask(text: str) -> tuple[OnAsk, float | None]:

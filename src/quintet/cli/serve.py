@@ -29,7 +29,7 @@ async def run(invocation: Invocation) -> int:
     flags = invocation.flags
     if flags.host not in LOOPBACK:
         raise Invalid(f"This version listens on loopback only, not on {flags.host}.", next_step="Leave out --host.")
-    async with invocation.open("serve") as app:
+    async with invocation.open("serve", starts_turns=True) as app:
         with ServerLock(app.home) as lock:
             await app.journal.recover()
             await _serve(invocation, app, lock, _listen(flags.host, flags.knp_port))

@@ -125,3 +125,44 @@ def test_an_idempotency_key_counts_for_a_day_then_a_new_thread_is_begun(
     first, second, third = threads[0], threads[2], threads[4]
     assert threads == [first, first, second, second, third, third]
     assert len({first, second, third}) == 3
+
+
+def test_a_mistake_in_the_configuration_keeps_nobody_from_looking(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('default_modle = "x"\n')
+    assert main(["--home", str(home), "run", "echo a"]) == exits.USAGE
+    for words in (["threads", "list"], ["approvals", "list"], ["events"]):
+        assert main(["--home", str(home), *words]) == 0
+        assert "default_modle" in capsys.readouterr().err
+
+
+def test_a_named_directory_becomes_the_threads_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home, other = str(tmp_path / "home"), tmp_path / "other"
+    other.mkdir()
+    (other / "here.txt").write_text("found")
+    assert main(["--home", home, "run", "echo a"]) == 0
+    assert main(["--home", home, "run", "-c", "--cwd", str(Path.cwd()), "echo b"]) == 0
+    thread = capsys.readouterr().err.split()[1]
+    assert main(["--home", home, "run", "--thread", thread, "--cwd", str(other), "read here.txt"]) == 0
+    assert "found" in capsys.readouterr().out
+
+
+def test_a_prompt_that_is_no_text_makes_no_thread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = str(tmp_path / "home")
+    assert main(["--home", home, "run", "echo caf\udce9"]) == exits.USAGE
+    assert main(["--home", home, "threads", "list", "--json"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_in_a_directory_that_is_gone_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["--home", str(tmp_path / "home"), "run", "echo a"]) == exits.USAGE
+    assert "directory is gone" in capsys.readouterr().err
