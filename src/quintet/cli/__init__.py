@@ -11,6 +11,7 @@ COMMANDS = {
     "events": "what happens, as it happens: events --follow",
     "serve": "start the server",
     "gc": "prune what may go and say what it freed",
+    "repair": "salvage a damaged journal, keeping the old files",
     "methods": "the methods of a protocol",
     "version": "version, home directory, log",
 }
