@@ -63,7 +63,7 @@ class Process:
         self.threads = Threads(self.feed, self.turns, self.projects, self.handles, self.profiles)
         self._closed = False
 
-    async def thread(self, cwd: str = "/work/here", **settings: Any) -> str:
+    async def thread(self, cwd: str = "/project/here", **settings: Any) -> str:
         return (await self.threads.create(ThreadSettings(cwd, **settings))).id
 
     def starter(
@@ -138,7 +138,7 @@ class Process:
     async def put(self, thread: str, *bodies: Body) -> Thread:
         """A thread of its own with these items, as an import would make it."""
         items = [Item(f"itm_{n}", thread, "", n, 0, body) for n, body in enumerate(bodies, 1)]
-        return await self.threads.create(ThreadSettings("/work/here"), items=items)
+        return await self.threads.create(ThreadSettings("/project/here"), items=items)
 
     # --- ending ----------------------------------------------------------------------------------------------------
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How much of each bar runs: QUINTET_FAULTS = test | pr | long. The figures of reliability.md, section 3, in one place.
+"""How much of each bar runs: QUINTET_FAULTS = test | pr | long, for every run, for a change, for a release.
 
 QUINTET_SEED gives a printed seed back.
 """

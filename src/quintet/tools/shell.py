@@ -44,6 +44,7 @@ SPEC = ToolSpec(
     },
     Effect.EXECUTE,
 )
+UNCONFINED = "NOT SANDBOXED: it can do whatever you can"
 
 
 class ShellArguments(Arguments, frozen=True):
@@ -70,6 +71,7 @@ class ShellTool:
             command=given.command,
             cwd=cwd,
             digest=digest("shell", normal, cwd),
+            notes=(UNCONFINED,),
         )
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:

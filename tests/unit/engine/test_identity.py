@@ -15,7 +15,7 @@ from quintet.workspace.project_root import project_root
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.waiting import soon
 
-HERE = ThreadSettings("/work/here")
+HERE = ThreadSettings("/project/here")
 
 
 @pytest.mark.req("mechanisms:M7.handles")
@@ -85,9 +85,9 @@ async def test_a_project_is_the_top_of_the_repository_and_named_by_it(one: Proce
 
 @pytest.mark.req("mechanisms:M7.project")
 async def test_a_thread_keeps_its_own_directory_within_its_project(one: Process) -> None:
-    thread = await one.threads.create(ThreadSettings("/work/here"))
+    thread = await one.threads.create(ThreadSettings("/project/here"))
     (project,) = await one.projects.all()
-    assert (thread.project, thread.settings.cwd) == (project.id, "/work/here")
+    assert (thread.project, thread.settings.cwd) == (project.id, "/project/here")
 
 
 @pytest.mark.req("mechanisms:M7.profile")

@@ -107,10 +107,10 @@ def test_a_value_that_is_no_text_is_known_too_and_breaks_nothing() -> None:
 
 
 @pytest.mark.req("mechanisms:M9.known")
-@pytest.mark.parametrize("value", ["assistant", "00000000", "17000000", "itm_0000", "tool_result", "/work/here"])
+@pytest.mark.parametrize("value", ["assistant", "00000000", "17000000", "itm_0000", "tool_result", "/project/here"])
 def test_a_value_that_looks_like_the_structs_own_words_breaks_nothing(value: str) -> None:
     item = Item("itm_00000000000000000000000000", "thr_1", "trn_1", 1, 1_700_000_000_000, user_text(f"it is {value}"))
     masked = Redactor([value]).struct(ItemAdded(item))
     assert masked.item == msgspec.structs.replace(item, body=user_text(f"it is {MASK}"))
-    settings = ThreadSettings(cwd="/work/here", agent="/work/here")
-    assert Redactor(["/work/here"]).struct(settings) == ThreadSettings(cwd="/work/here", agent=MASK)
+    settings = ThreadSettings(cwd="/project/here", agent="/project/here")
+    assert Redactor(["/project/here"]).struct(settings) == ThreadSettings(cwd="/project/here", agent=MASK)

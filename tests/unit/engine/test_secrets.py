@@ -134,7 +134,7 @@ async def test_what_was_cut_off_or_imported_or_made_a_grant_is_masked_too(filed:
     assert (await sworn.bodies(thread, AssistantMessage))[0].text == f"it is {MASK}!"
     plain = await (House("memory", filed.home)).process()
     source = await plain.put("", user_text(f"my {PLAIN}"))
-    made = await import_thread(sworn.threads, await export_thread(plain.threads, source.id), cwd="/work/here")
+    made = await import_thread(sworn.threads, await export_thread(plain.threads, source.id), cwd="/project/here")
     await plain.close()
     assert await sworn.bodies(made.id, UserMessage) == [user_text(f"my {MASK}")]
     tool = FakeTool("put", effect=Effect.WRITE)

@@ -37,7 +37,7 @@ async def test_what_is_exported_comes_back_whole(one: Process) -> None:
     await one.run(thread, GatedProvider(text("z")), say="third")
     await one.threads.clear(thread)
     lines = list(await export_thread(one.threads, thread))
-    made = await import_thread(one.threads, lines, cwd="/work/here")
+    made = await import_thread(one.threads, lines, cwd="/project/here")
     source = await one.journal.thread(thread)
     assert made.id != thread
     assert (made.title, made.title_final, made.settings, made.view) == (
@@ -66,7 +66,7 @@ async def test_a_fork_with_gaps_in_its_ordinals_survives_the_journey(one: Proces
     await one.threads.revert(made.id, 1)
     await one.run(made.id)
     fork = await one.threads.fork(made.id)
-    copy = await import_thread(one.threads, await export_thread(one.threads, fork.id), cwd="/work/here")
+    copy = await import_thread(one.threads, await export_thread(one.threads, fork.id), cwd="/project/here")
     assert [i.ordinal for i in await one.threads.items(copy.id)] == [1, 5, 6]
 
 
@@ -105,7 +105,7 @@ async def test_a_damaged_file_is_refused_whole(one: Process, damage: object) -> 
     lines = await exported(one)
     before = len(await one.events())
     with pytest.raises(Invalid):
-        await import_thread(one.threads, damage(lines), cwd="/work/here")  # type: ignore[operator]
+        await import_thread(one.threads, damage(lines), cwd="/project/here")  # type: ignore[operator]
     assert len(await one.events()) == before
     assert len(await one.threads.page(ThreadQuery())) == 1
 
@@ -135,22 +135,22 @@ async def test_a_view_that_goes_beyond_the_items_is_refused(one: Process, view: 
     lines = await exported(one)
     before = len(await one.events())
     with pytest.raises(Invalid):
-        await import_thread(one.threads, [_with(lines[0], view=view), *lines[1:]], cwd="/work/here")
+        await import_thread(one.threads, [_with(lines[0], view=view), *lines[1:]], cwd="/project/here")
     assert len(await one.events()) == before
 
 
 async def test_a_view_that_stays_within_the_items_is_taken_as_it_is(one: Process) -> None:
     lines = await exported(one)
     view = {"hidden": [[1, 2]], "reverted": [4, 4], "marks": [{"at": 0, "first": 1}, {"at": 4, "first": 5}]}
-    made = await import_thread(one.threads, [_with(lines[0], view=view), *lines[1:]], cwd="/work/here")
+    made = await import_thread(one.threads, [_with(lines[0], view=view), *lines[1:]], cwd="/project/here")
     assert msgspec.to_builtins(made.view) == msgspec.to_builtins(msgspec.convert(view, type(made.view)))
 
 
 async def test_the_file_does_not_choose_the_workspace(one: Process) -> None:
     lines = await exported(one)
     chosen = _with(lines[0], settings={"cwd": "/home/of/somebody", "model": "a/b"})
-    made = await import_thread(one.threads, [chosen, *lines[1:]], cwd="/work/mine")
-    assert (made.settings.cwd, made.settings.model) == ("/work/mine", "a/b")
+    made = await import_thread(one.threads, [chosen, *lines[1:]], cwd="/project/mine")
+    assert (made.settings.cwd, made.settings.model) == ("/project/mine", "a/b")
 
 
 async def test_an_endless_file_is_refused_as_soon_as_it_says_more_than_it_announced(one: Process) -> None:
@@ -164,4 +164,4 @@ async def test_an_endless_file_is_refused_as_soon_as_it_says_more_than_it_announ
             ordinal += 1
 
     with pytest.raises(Invalid, match="holds more"):
-        await import_thread(one.threads, endless(), cwd="/work/here")
+        await import_thread(one.threads, endless(), cwd="/project/here")
