@@ -8,8 +8,19 @@ from quintet.cli.event_json import event_line, gap_cursors, iso
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
 from quintet.domain.cursor import first_seq_to_read, parse, public_number
-from quintet.domain.event import Event, Gap
+from quintet.domain.event import (
+    CommandPosted,
+    Event,
+    Gap,
+    InteractionRequested,
+    InteractionResolved,
+    ItemAdded,
+    TurnQueued,
+)
+from quintet.domain.item import UserMessage, speaker, text_of
 from quintet.engine.subscription import replay
+
+WIDTH = 120
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -48,10 +59,20 @@ def _show(invocation: Invocation, entry: Event | Gap) -> None:
 
 
 def _words(event: Event) -> str:
-    if event.damaged:
-        return "DAMAGED"
-    for field in ("text", "title", "state", "tool", "name", "outcome", "reason"):
-        value = getattr(event.payload, field, None)
-        if value:
-            return str(value)[:120]
-    return ""
+    """The gist of an event, in a few words; `--json` has all of it."""
+    match event.payload:
+        case None:
+            return "DAMAGED"
+        case ItemAdded(item=item):
+            return f"{speaker(item.body)}: {text_of(item.body)}"[:WIDTH]
+        case TurnQueued(turn=turn):
+            return text_of(UserMessage(turn.parts))[:WIDTH]
+        case InteractionRequested(interaction=interaction):
+            return str(getattr(interaction.request, "title", "") or type(interaction.request).__name__)[:WIDTH]
+        case InteractionResolved(decision=decision):
+            return f"{decision.verdict} by {decision.by.name} through {decision.by.protocol} {decision.reason}".rstrip()
+        case CommandPosted(command=command):
+            return f"{command.kind} by {command.principal.name} through {command.principal.protocol}"
+        case payload:
+            fields = ("text", "title", "state", "tool", "name", "outcome", "reason", "model")
+            return next((str(v)[:WIDTH] for f in fields if (v := getattr(payload, f, None))), "")

@@ -17,15 +17,9 @@ from quintet.cli.invoke import Invocation, directory, positive
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import (
-    AssistantMessage,
-    Damaged,
     Item,
-    Reasoning,
-    Summary,
     TextPart,
-    ToolCall,
-    ToolResult,
-    UserMessage,
+    speaker,
     text_of,
 )
 from quintet.domain.principal import local
@@ -150,19 +144,8 @@ async def _show(invocation: Invocation, app: App) -> int:
     return 0
 
 
-_SPEAKERS: dict[type, str] = {
-    UserMessage: "you",
-    AssistantMessage: "assistant",
-    Reasoning: "thinking",
-    ToolCall: "call",
-    ToolResult: "result",
-    Summary: "summary",
-    Damaged: "damaged",
-}
-
-
 def _item_line(item: Item, *, hidden: bool) -> str:
-    kind = _SPEAKERS.get(type(item.body), "item")
+    kind = speaker(item.body)
     marks = [w for w, on in (("hidden", hidden), ("partial", getattr(item.body, "partial", False))) if on]
     status = getattr(item.body, "status", None)
     marks += [str(status)] if status and status != "ok" else []

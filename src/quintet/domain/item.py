@@ -98,5 +98,19 @@ def text_of(body: Body) -> str:
             return body.text
 
 
+def speaker(body: Body) -> str:
+    """Who says it, in a word for people."""
+    words: dict[type, str] = {
+        UserMessage: "you",
+        AssistantMessage: "assistant",
+        Reasoning: "thinking",
+        ToolCall: "call",
+        ToolResult: "result",
+        Summary: "summary",
+        Damaged: "damaged",
+    }
+    return words[type(body)]
+
+
 def user_text(text: str, *, steered: bool = False) -> UserMessage:
     return UserMessage((TextPart(text),), steered)
