@@ -24,7 +24,7 @@ from quintet.domain.event import Event, ThreadUpdated, TurnFinished
 from quintet.domain.item import TextPart
 from quintet.domain.principal import local
 from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
-from quintet.domain.turn import ClientKey, Mode, Turn
+from quintet.domain.turn import ClientKey, Mode, Turn, TurnState
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.engine.interactions import OnAsk
 from quintet.engine.subscription import Subscription, replay
@@ -80,7 +80,7 @@ async def run(invocation: Invocation) -> int:
                 ended = await _watch(app, started.turn, subscription, view, folded=started.folded)
         view.end(ended)
         await app.housekeeping.tidy(ON_THE_WAY_OUT_S)
-    if stopping.timed_out:
+    if stopping.timed_out and ended.state is TurnState.CANCELLED:
         return exits.TIMEOUT
     return exits.of_turn(ended.state, ended.error) or (exits.DENIED if view.denied else exits.DONE)
 

@@ -51,8 +51,10 @@ class Stopping:
 
     def _interrupt(self) -> None:
         if self._told:
-            _end_children()
-            os._exit(exits.INTERRUPTED)
+            try:
+                _end_children()
+            finally:
+                os._exit(exits.INTERRUPTED)
         self._told = True
         self._spawn("interrupted by the user")
 

@@ -36,7 +36,8 @@ class Feed:
         self._known: Sequence[str] = ()
         self._redactor = Redactor(())
         self._subscriptions: set[Subscription] = set()
-        self._watches: dict[asyncio.Future[Event], Match] = {}
+        self._watches: dict[asyncio.Future[Event | None], Match] = {}
+        self._lookers: list[Callable[[], None]] = []
         self._handlers: list[Callable[[Event], None]] = []
         self.tailing = Tailing(journal)
         self._stop_listening = journal.listen(self._deliver)
@@ -106,20 +107,24 @@ class Feed:
         self._subscriptions.add(subscription)
         return subscription
 
-    def handle(self, handler: Callable[[Event], None]) -> Callable[[], None]:
-        """Call with every published event, at once, on the loop. For the engine's own parts."""
+    def handle(self, handler: Callable[[Event], None], missed: Callable[[], None] = lambda: None) -> Callable[[], None]:
+        """Call with every published event, at once, on the loop. For the engine's own parts. `missed` is called when
+        some could not be read: then the part looks at the store itself."""
         self._handlers.append(handler)
+        self._lookers.append(missed)
 
         def stop() -> None:
             if handler in self._handlers:
                 self._handlers.remove(handler)
+                self._lookers.remove(missed)
 
         return stop
 
     @contextmanager
-    def watching(self, match: Match) -> Iterator[asyncio.Future[Event]]:
-        """The first matching event from now on. Look at the stored state inside the block, then await the future."""
-        future: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+    def watching(self, match: Match) -> Iterator[asyncio.Future[Event | None]]:
+        """The first matching event from now on, or None when some were missed. Look at the stored state inside the
+        block, then await the future."""
+        future: asyncio.Future[Event | None] = asyncio.get_running_loop().create_future()
         self._watches[future] = match
         self.tailing.hurry()
         try:
@@ -150,9 +155,8 @@ class Feed:
         await self.tailing.close()
 
     def _deliver(self, events: Sequence[Event]) -> None:
-        if not events:  # something could not be read: every reader goes back to reading pages from its place
-            for subscription in tuple(self._subscriptions):
-                subscription.look_again()
+        if not events:
+            self._missed()
             return
         for subscription in tuple(self._subscriptions):
             subscription.offer(events)
@@ -164,6 +168,16 @@ class Feed:
             for future, match in tuple(self._watches.items()):
                 if not future.done() and match(event):
                     future.set_result(event)
+
+    def _missed(self) -> None:
+        """Something was committed that could not be read: everybody looks at the store instead."""
+        for subscription in tuple(self._subscriptions):
+            subscription.look_again()
+        for future in tuple(self._watches):
+            if not future.done():
+                future.set_result(None)
+        for look in tuple(self._lookers):
+            look()
 
     def _clean(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
         if self.redactor.idle:

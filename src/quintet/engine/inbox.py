@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 from quintet.domain.command import Command, CommandKind, Outcome
 from quintet.domain.errors import AlreadyResolved, Denied, LeaseLost, QuintetError, TimedOut, TurnOver
@@ -75,19 +76,32 @@ class Inbox:
         self._on_defect = on_defect
         self._tasks: set[asyncio.Task[None]] = set()
         self._seen: dict[str, set[str]] = {}  # by turn: commands that are being obeyed or were
-        self._stop = feed.handle(self._see)
+        self._stop = feed.handle(self._see, self._look)
 
     def _see(self, event: Event) -> None:
         if isinstance(event.payload, CommandPosted):
             self.receive(event.payload.command)
 
+    def _look(self) -> None:
+        """Some events were missed: read what waits for the turns that run here."""
+        self._keep(self._read_waiting([running.thread.id for running in self._running.values()]))
+
+    async def _read_waiting(self, threads: Sequence[str]) -> None:
+        for thread in threads:
+            with contextlib.suppress(QuintetError):
+                for command in await self._feed.journal.commands(thread):
+                    self.receive(command)
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def receive(self, command: Command) -> None:
         seen = self._seen.get(command.turn, set())
         if command.id not in seen and (command.turn in self._running or command.turn in self._queued):
             self._seen.setdefault(command.turn, seen).add(command.id)
-            task = asyncio.get_running_loop().create_task(self._obey(command))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._keep(self._obey(command))
 
     def forget(self, turn: str) -> None:
         """It has ended here."""

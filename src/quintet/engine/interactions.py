@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
 
-from quintet.domain.errors import AlreadyResolved, Denied, Invalid
+from quintet.domain.errors import AlreadyResolved, Denied, Invalid, NotFound, TimedOut
 from quintet.domain.event import Event, InteractionRequested, InteractionResolved
 from quintet.domain.grant import Grant, GrantOffer, Scope
 from quintet.domain.ids import new_id
@@ -60,16 +59,16 @@ class Interactions:
         def resolved(event: Event) -> bool:
             return isinstance(event.payload, InteractionResolved) and event.payload.interaction == interaction.id
 
-        with self._feed.watching(resolved) as answered:
-            await self._feed.say(lease, InteractionRequested(interaction))
-            if on_ask is not OnAsk.WAIT:
-                return await self._deny(interaction.id, f"on-ask {on_ask}")
-            try:
-                event = await asyncio.wait_for(answered, timeout_s)
-            except TimeoutError:
-                return await self._deny(interaction.id, "timeout")
-            assert isinstance(event.payload, InteractionResolved)
-            return event.payload.decision
+        async def decided() -> Decision | None:
+            return (await self._feed.journal.interaction(interaction.id)).decision
+
+        await self._feed.say(lease, InteractionRequested(interaction))
+        if on_ask is not OnAsk.WAIT:
+            return await self._deny(interaction.id, f"on-ask {on_ask}")
+        try:
+            return await self._feed.until(resolved, decided, timeout_s)
+        except TimedOut:
+            return await self._deny(interaction.id, "timeout")
 
     async def answer(self, interaction: str, answer: Answer, by: Principal) -> Interaction:
         """Decide. The first answer wins; later ones get AlreadyResolved with that decision."""
@@ -94,7 +93,10 @@ class Interactions:
 
     async def orphaned(self, asked: Interaction) -> bool:
         """Whether the process that waits for the answer is gone. Looking ends nothing."""
-        turn = await self._feed.journal.turn(asked.turn)
+        try:
+            turn = await self._feed.journal.turn(asked.turn)
+        except NotFound:
+            return True  # its turn was lost with damage
         return not turn.state.ended and not await self._feed.journal.alive(turn.runner)
 
     async def _still_asked(self, interaction: str) -> Interaction:
@@ -103,7 +105,10 @@ class Interactions:
 
         asked = await self._feed.journal.interaction(interaction)
         if asked.decision is None:
-            await end_if_dead(self._feed, asked.turn)
+            try:
+                await end_if_dead(self._feed, asked.turn)
+            except NotFound:  # its turn was lost with damage, so nobody waits
+                await self._feed.resolve(interaction, self._by_nobody("interrupted"))
             asked = await self._feed.journal.interaction(interaction)
         decision = asked.decision
         if decision is not None and decision.by == ENGINE and decision.reason == "interrupted":
@@ -115,8 +120,11 @@ class Interactions:
             )
         return asked
 
+    def _by_nobody(self, reason: str) -> Decision:
+        return Decision(Verdict.DENY, ENGINE, self._feed.clock.now_ms(), reason)
+
     async def _deny(self, interaction: str, reason: str) -> Decision:
-        decision = Decision(Verdict.DENY, ENGINE, self._feed.clock.now_ms(), reason)
+        decision = self._by_nobody(reason)
         try:
             await self._feed.resolve(interaction, decision)
         except AlreadyResolved:

@@ -53,7 +53,7 @@ def parse_rules(lines: Mapping[str, str]) -> tuple[Rule, ...]:
                 next_step='Write "tool" or "tool: words *" = "allow", "ask" or "deny".',
             )
         words = tuple(pattern.split())
-        if tool.strip() == "shell" and any("*" in w and (w != "*" or w is not words[-1]) for w in words):
+        if tool.strip() in ("shell", "*") and any("*" in w and (w != "*" or w is not words[-1]) for w in words):
             raise Invalid(
                 f'[policy.rules] "{text}" can never match: words are compared whole.',
                 next_step='Let a * stand alone at the end, for any further words: "shell: git push *".',
@@ -87,7 +87,8 @@ class Policy:
             return Verdict(rule.judgement if rule else Judgement.ALLOW, rule.text if rule else "no effect")
         if mode is Mode.READ_ONLY and (spec.effect is not Effect.EXECUTE or parsed.destructive):
             return Verdict(Judgement.DENY, "mode read-only")
-        if not parsed.understood and rule is None and (strict := self._restricting(spec)) is not None:
+        loose = rule is None or rule.judgement is Judgement.ALLOW
+        if not parsed.understood and loose and (strict := self._restricting(spec)) is not None:
             # It cannot be told whether the command is what that rule is about; so somebody has to look.
             return Verdict(Judgement.ASK, strict.text, destructive=parsed.destructive)
         if mode is Mode.ALLOW and (rule is None or rule.judgement is Judgement.ALLOW):
@@ -104,7 +105,8 @@ class Policy:
 
     def _restricting(self, spec: ToolSpec) -> Rule | None:
         """A rule that denies or asks about some commands of this tool."""
-        strict = (r for r in self.rules if r.tool == spec.name and r.words and r.judgement is not Judgement.ALLOW)
+        named = (r for r in self.rules if r.tool in (spec.name, "*") and r.words)
+        strict = (r for r in named if r.judgement is not Judgement.ALLOW)
         return next(strict, None)
 
     def _rule_for(self, spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> Rule | None:
@@ -137,12 +139,15 @@ def _prefix(argv: Sequence[str], words: Sequence[str]) -> bool:
     return tuple(argv) == tuple(words)
 
 
+_GIT_OPTIONS_WITH_VALUE = ("-C", "--git-dir", "--work-tree", "--namespace", "--attr-source")
+
+
 def _plainly(argv: Sequence[str]) -> Sequence[str]:
     """The command as a person would name it: /usr/bin/git -C there push is git push. Only for saying no or asking."""
     name, rest = argv[0].rsplit("/", 1)[-1], list(argv[1:])
     if name == "git":
         while rest and rest[0].startswith("-"):
-            rest = rest[2:] if rest[0] in ("-C", "--git-dir", "--work-tree", "--namespace") else rest[1:]
+            rest = rest[2:] if rest[0] in _GIT_OPTIONS_WITH_VALUE else rest[1:]
     return (name, *rest)
 
 

@@ -13,13 +13,15 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from quintet.domain.ids import PREFIXES
+
 MASK = "[redacted]"
 HOLD_S = 0.05  # how long a possible secret's first characters may be held back
 HELD_FROM = 3  # characters of a possible beginning that make it worth holding back
 SHORTEST = 8  # anything shorter would mangle ordinary words
 # Fields that name something instead of saying it.
 _NAMES = frozenset({"cwd", "model", "profile", "protocol"})
-_ID = re.compile("[a-z]{3}_[0-9a-z]{26}")
+_ID = re.compile(f"(?:{'|'.join(sorted(PREFIXES))})_[0-9a-z]{{26}}")
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 

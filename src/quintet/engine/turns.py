@@ -10,7 +10,17 @@ from typing import Any
 import msgspec
 
 from quintet.domain.command import Command, CommandKind
-from quintet.domain.errors import Busy, Invalid, LeaseLost, NotFound, QuintetError, TimedOut, TurnOver, as_quintet_error
+from quintet.domain.errors import (
+    STORAGE_ERRORS,
+    Busy,
+    Invalid,
+    LeaseLost,
+    NotFound,
+    QuintetError,
+    TimedOut,
+    TurnOver,
+    as_quintet_error,
+)
 from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part
@@ -238,7 +248,10 @@ class Turns:
                     continue
             except (LeaseLost, NotFound):
                 break  # someone else has ended it, or the thread is gone
+            except STORAGE_ERRORS:
+                await asyncio.sleep(TRY_AGAIN_S)
             except Exception:
+                loop = None  # what was left over cannot be stored; the turn's end alone can
                 await asyncio.sleep(TRY_AGAIN_S)
             else:
                 break

@@ -22,6 +22,7 @@ from quintet.journal.statements import SQL
 from quintet.journal.transaction import NumbersSpent, Transaction
 
 CEILING_STEP = 65_536
+JUMP = 1_048_576  # how far numbers go on where nobody knows how many were given
 _KNOWN_THREADS = 512
 _HEADROOM = 4_096  # numbers one commit may use without asking for more first
 

@@ -16,6 +16,7 @@ class Home:
         self.path = str(path)
         self.database = os.path.join(self.path, "quintet.db")
         self.log = f"{self.database}-wal"
+        self.repairing = f"{self.database}.repairing"  # there while a repair exchanges the files
         self.run = os.path.join(self.path, "run")
         self.backups = os.path.join(self.path, "backups")
         self.reserve = os.path.join(self.path, "reserve")

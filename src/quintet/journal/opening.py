@@ -14,7 +14,7 @@ from quintet.domain.ids import new_id
 from quintet.domain.ports import Clock
 from quintet.journal import owners, wal
 from quintet.journal.clock import SystemClock
-from quintet.journal.commit import CEILING_STEP
+from quintet.journal.commit import CEILING_STEP, JUMP
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home, this_boot
 from quintet.journal.migration import CURRENT, Schema, bring_up
@@ -118,6 +118,7 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs
     opened = _Opened()
     opened.source = place.database
     with owners.Gate(place.run):
+        _refuse_half_repaired(place)
         living = owners.living(place.run, tidy=True)
         walked, saved = wal.Walk(), ""
         opened.writing = connection = connect(place.database, _WRITE, vfs)
@@ -134,7 +135,7 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs
             _check_tables(connection)
             if walked.dropped:
                 _cut_log(connection)
-            _note_boot(connection, boot, lost=walked.dropped > 0)
+            _note_boot(connection, boot, dropped=walked.dropped > 0, lost=walked.lost > 0)
             opened.lock = owners.OwnerLock(place.run, boot_id=boot, version=quintet.__version__, protocol=protocol)
             place.keep_reserve()
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
@@ -152,8 +153,14 @@ def _open_for_writing(place: Home, protocol: str, boot: str, schema: Schema, vfs
     return opened
 
 
+def _refuse_half_repaired(place: Home) -> None:
+    if os.path.exists(place.repairing):
+        raise StorageDamaged("A repair of the journal was cut off.", next_step="Run `quintet repair` again.")
+
+
 def _open_for_reading(place: Home, schema: Schema) -> _Opened:
     """Without a lock and without a log of our own. A file nobody can write beside is read as it lies there."""
+    _refuse_half_repaired(place)
     if not os.path.exists(place.database):
         raise StorageReadOnly(f"There is no journal in {place.path}, and none can be made.", home=place.path)
     opened = _Opened()
@@ -236,11 +243,14 @@ def _cut_log(connection: apsw.Connection) -> None:
         connection.set_busy_timeout(BUSY_MS)
 
 
-def _note_boot(connection: apsw.Connection, boot: str, *, lost: bool) -> None:
-    """After a reboot, or behind a bad frame, numbers may have been used and lost: go on from the synced ceiling."""
+def _note_boot(connection: apsw.Connection, boot: str, *, dropped: bool, lost: bool) -> None:
+    """After a reboot, or behind a bad frame, numbers may have been used and lost: go on from the synced ceiling. Where
+    commits were lost, one that raised the ceiling may be among them: go on far behind it."""
     known = connection.execute(SQL["counter"]).fetchall()[0][2]
-    if known != boot or lost:
+    if known != boot or dropped:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
+        if lost:
+            connection.execute(SQL["raise_ceiling"], (number(connection, "SELECT ceiling FROM counter") + JUMP,))
         connection.execute(SQL["new_boot"], (CEILING_STEP, boot))
         connection.execute("COMMIT")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import struct
 import time
 from pathlib import Path
@@ -22,7 +23,16 @@ from quintet.journal.home import Home, private_directory, this_boot
 from quintet.journal.migration import APPLICATION_ID, CURRENT, bring_up
 from quintet.journal.opening import connect, open_journal
 from quintet.journal.pages import MAGIC, Pages
-from quintet.journal.repair_files import Scratch, check_room, exchange, keep_copy, need, private_file, put_back, sync
+from quintet.journal.repair_files import (
+    Scratch,
+    check_room,
+    exchange,
+    finish_exchange,
+    keep_copy,
+    need,
+    private_file,
+    sync,
+)
 from quintet.journal.salvage import Salvaged, salvage
 
 _ANEW = "Begin with an empty journal with `quintet repair --start-anew`; the old files are kept in backups/."
@@ -52,12 +62,9 @@ async def repair(
     """Whoever calls holds the server's lock. Raises Busy while anybody else uses the home."""
     place = Home(home)
     try:
-        report = await asyncio.to_thread(_repair, place, progress, dry_run=dry_run, start_anew=start_anew)
-        if report.copied_to:
-            await _prove(home, place, report)
+        return await asyncio.to_thread(_repair, place, progress, dry_run=dry_run, start_anew=start_anew)
     except (apsw.Error, OSError) as error:
         raise as_storage_error(error) from error
-    return report
 
 
 def _repair(place: Home, progress: Progress, *, dry_run: bool, start_anew: bool) -> Report:
@@ -66,6 +73,7 @@ def _repair(place: Home, progress: Progress, *, dry_run: bool, start_anew: bool)
     private_directory(place.run)
     with owners.Gate(place.run), Scratch(place) as scratch:
         _refuse_the_living(place)
+        finish_exchange(place)
         pages = Pages(place.database, place.log)
         try:
             before = _before(place, pages, scratch, progress)
@@ -79,8 +87,9 @@ def _repair(place: Home, progress: Progress, *, dry_run: bool, start_anew: bool)
             return _anew(place, before, dry_run=dry_run, start_anew=start_anew)
         report = _told(before, found, after, pages, dry_run=dry_run)
         if report.outcome == "repaired" and not dry_run:
+            _prove(place, scratch.new)
             report.copied_to = keep_copy(place)
-            exchange(place, scratch.new)
+            exchange(place, scratch.new, report.copied_to)
         return report
 
 
@@ -175,29 +184,33 @@ def _anew(place: Home, before: Found, *, dry_run: bool, start_anew: bool) -> Rep
     report = Report("started-anew", dry_run, before.wrong)
     if not dry_run:
         report.copied_to = keep_copy(place)
-        exchange(place, "")
+        exchange(place, "", report.copied_to)
     return report
 
 
-async def _prove(home: Path, place: Home, report: Report) -> None:
-    """Open it as everybody will. If that fails, the old files come back to where they were."""
+def _prove(place: Home, new: str) -> None:
+    """Open it as everybody will, in a place of its own, before anything is exchanged."""
+    trial = Path(place.run) / "repair-trial"
+    shutil.rmtree(trial, ignore_errors=True)
+    private_directory(str(trial))
     try:
-        journal = await open_journal(home, protocol="repair")
-        try:
-            await journal.marks()
-            if journal.report.read_only:
-                raise StorageDamaged("The new journal can only be read.")
-        finally:
-            await journal.close()
+        os.link(new, trial / "quintet.db")
+        asyncio.run(_opens(trial))
+        sync(new)  # opening has written to it
     except (QuintetError, apsw.Error, OSError) as error:
-        await asyncio.to_thread(_back, place, report.copied_to)
         raise StorageDamaged(
-            f"What was salvaged does not open ({as_storage_error(error).message}); the old files are back.",
-            next_step=f"Keep {report.copied_to} and report this.",
+            f"What was salvaged does not open ({as_storage_error(error).message}); nothing was changed.",
+            next_step="Keep the files and report this.",
         ) from error
+    finally:
+        shutil.rmtree(trial, ignore_errors=True)
 
 
-def _back(place: Home, folder: str) -> None:
-    with owners.Gate(place.run):
-        _refuse_the_living(place)
-        put_back(place, folder)
+async def _opens(home: Path) -> None:
+    journal = await open_journal(home, protocol="repair")
+    try:
+        await journal.marks()
+        if journal.report.read_only:
+            raise StorageDamaged("The new journal can only be read.")
+    finally:
+        await journal.close()

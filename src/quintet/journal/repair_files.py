@@ -9,7 +9,7 @@ import shutil
 import time
 
 from quintet.domain.errors import StorageFull
-from quintet.journal.home import Home, private_directory
+from quintet.journal.home import Home, private_directory, sync_directory
 
 _SPARE = 1024 * 1024
 
@@ -39,6 +39,8 @@ def private_file(path: str) -> int:
 
 
 def sync(path: str) -> None:
+    if os.path.isdir(path):
+        return sync_directory(path)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -64,31 +66,58 @@ def keep_copy(place: Home) -> str:
     return folder
 
 
-def exchange(place: Home, new: str) -> None:
-    """The log goes first: SQLite would play an old log over a new file."""
-    for path in (place.log, f"{place.database}-shm"):
+def exchange(place: Home, new: str, folder: str) -> None:
+    """Old file and log out, the new file in. Cut off anywhere, the marker keeps everybody from opening what is left,
+    and the next repair begins with putting back what was copied."""
+    with open(private_file(place.repairing), "wb") as marker:
+        marker.write(os.path.basename(folder).encode())
+        marker.flush()
+        os.fsync(marker.fileno())
+    sync(place.path)
+    try:
+        _clear(place)  # the log goes first: SQLite would play an old log over a new file
+        if new:
+            os.rename(new, place.database)
+        sync(place.path)
+    except OSError:
+        finish_exchange(place)
+        raise
+    _unmark(place)
+
+
+def finish_exchange(place: Home) -> bool:
+    """Put the old files back where an exchange was cut off; whether there was one."""
+    try:
+        with open(place.repairing, encoding="utf-8") as marker:
+            folder = os.path.join(place.backups, os.path.basename(marker.read()))
+    except FileNotFoundError:
+        return False
+    drafts = []
+    for path in (place.database, place.log):
+        kept = os.path.join(folder, os.path.basename(path))
+        if os.path.exists(kept):
+            drafts.append((f"{path}.back", path))
+            with open(kept, "rb") as source, open(private_file(f"{path}.back"), "wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+                target.flush()
+                os.fsync(target.fileno())
+    _clear(place)
+    for draft, path in drafts:
+        os.rename(draft, path)
+    sync(place.path)
+    _unmark(place)
+    return True
+
+
+def _clear(place: Home) -> None:
+    for path in (place.log, f"{place.database}-shm", place.database):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
     sync(place.path)
-    if new:
-        os.rename(new, place.database)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(place.database)
-    sync(place.path)
 
 
-def put_back(place: Home, folder: str) -> None:
-    """The old file and its log, as they were copied."""
-    draft = f"{place.database}.repair"
-    exchange(place, "")
-    for path in (place.log, place.database):
-        kept = os.path.join(folder, os.path.basename(path))
-        if os.path.exists(kept):
-            with open(kept, "rb") as source, open(private_file(draft), "wb") as target:
-                shutil.copyfileobj(source, target, 1 << 20)
-            sync(draft)
-            os.rename(draft, path)
+def _unmark(place: Home) -> None:
+    os.unlink(place.repairing)
     sync(place.path)
 
 

@@ -16,7 +16,7 @@ from quintet.domain.item import Damaged, text_of
 from quintet.domain.thread import Thread
 from quintet.journal.checking import BODIES, Progress
 from quintet.journal.codec import encode, item_of
-from quintet.journal.commit import CEILING_STEP
+from quintet.journal.commit import CEILING_STEP, JUMP
 from quintet.journal.home import this_boot
 from quintet.journal.naming import fetched, name_kinds, name_threads
 from quintet.journal.packing import unpacked
@@ -24,7 +24,6 @@ from quintet.journal.pages import INDEX_INNER, INDEX_LEAF, TABLE_LEAF, Leaf, Pag
 from quintet.journal.sqlite_rows import ORDINAL_BITS, SqliteRows
 from quintet.journal.statements import SQL, number
 
-JUMP = 1_048_576  # how far numbers go on when nobody knows how many were given
 _PLAUSIBLE = 1 << 50
 _MOST_THREADS = 1 << 32
 _MOST_EVENT = (_PLAUSIBLE, _MOST_THREADS, _MOST_THREADS, _PLAUSIBLE)
@@ -90,7 +89,7 @@ def salvage(pages: Pages, new: apsw.Connection, now_ms: int, progress: Progress)
         out.lose("threads", out.unnamed_threads)
         _settle(new, out)
         _index(new, progress)
-        _count_on(new, out, unsure=pages.walked.dropped > 0)
+        _count_on(new, out)
     new.execute("COMMIT")
     return out
 
@@ -203,17 +202,15 @@ def _index(new: apsw.Connection, progress: Progress) -> None:
             new.execute(SQL["index_item"], (row[0], text))
 
 
-def _count_on(new: apsw.Connection, out: Salvaged, *, unsure: bool) -> None:
-    """Behind every number that was given or may have been: the old ceiling, or far behind the highest one seen."""
+def _count_on(new: apsw.Connection, out: Salvaged) -> None:
+    """Behind every number that was given or may have been."""
     given = "SELECT seq FROM events UNION ALL SELECT seq FROM unknown_effects UNION ALL SELECT started_seq FROM turns"
     top = fetched(new, f"SELECT coalesce(max(seq), 0) FROM ({given}) WHERE seq < ?", (_PLAUSIBLE,))[0][0] + 1  # noqa: S608
     old = fetched(new, SQL["counter"])
     following, ceiling, _, pruned, signals, store = old[0] if old else (1, 1, "", 0, 0, "")
     counts = [n for n in (following, ceiling) if 0 < n < _PLAUSIBLE]
-    sure = bool(old) and len(counts) == 2 and following <= ceiling and top <= ceiling
-    start = max(top, *counts, 1)
-    if unsure or not sure:
-        start = -(-start // CEILING_STEP) * CEILING_STEP + JUMP
+    # Always far behind: a log that is gone may have raised the ceiling, and numbers are plenty.
+    start = -(-max(top, *counts, 1) // CEILING_STEP) * CEILING_STEP + JUMP
     if not old:
         out.lose("counter")
         store = new_id("own")

@@ -14,6 +14,7 @@ from quintet.domain.item import ResultStatus, ToolResult, UserMessage
 from quintet.domain.tool import Effect
 from quintet.domain.turn import ClientKey, Mode, Turn, TurnState, WhenBusy
 from quintet.engine import turns as turns_module
+from quintet.engine.feed import Feed
 from quintet.engine.interactions import Answer
 from tests.fakes.engine import ME, Process, parts
 from tests.fakes.providers import Gate, GatedProvider, call, text
@@ -138,3 +139,21 @@ async def test_a_failed_look_for_news_is_taken_again(lone: Process, monkeypatch:
     with lone.feed.watching(lambda e: False):
         await soon(tailed.wait())
     assert looks == 2
+
+
+async def test_an_answer_and_a_cancel_whose_events_were_missed_are_found_in_the_store(
+    lone: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the events of others could not be read, the journal says so with an empty batch."""
+    thread, tool = await lone.thread(), FakeTool("write", effect=Effect.WRITE)
+    started = await lone.start(thread, GatedProvider(call("write"), text("x")), [tool], mode=Mode.ASK)
+    asked = await lone.asked(thread)
+    monkeypatch.setattr(lone.feed, "_deliver", lambda events: Feed._deliver(lone.feed, ()))
+    lone.feed._stop_listening()
+    lone.journal.listen(lone.feed._deliver)
+    await soon(lone.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    assert (await lone.ended(started.turn.id)).state is TurnState.DONE
+    slow = SlowTool()
+    started = await lone.start(thread, GatedProvider(call("slow", call_id="c2")), [slow])
+    await slow.started()
+    assert (await soon(lone.turns.cancel(started.turn.id, ME))).state is TurnState.CANCELLED

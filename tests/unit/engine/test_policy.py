@@ -181,3 +181,9 @@ def test_a_command_rule_that_could_never_match_is_refused(pattern: str) -> None:
     with pytest.raises(Invalid, match="never match"):
         parse_rules({f"shell: {pattern}": "deny"})
     assert parse_rules({"write: src/*.py": "allow"})
+
+
+@pytest.mark.parametrize("rules", [{"shell": "allow", "shell: git push *": "deny"}, {"*: git push *": "deny"}])
+@pytest.mark.parametrize("command", ["g=git; $g push", "git --attr-source HEAD push"])
+def test_a_broad_allow_does_not_open_a_way_around_a_deny_rule(rules: dict[str, str], command: str) -> None:
+    assert judge(run(command), mode=Mode.ALLOW, rules=rules).judgement is not Judgement.ALLOW

@@ -704,3 +704,28 @@ async def test_a_closed_journal_has_written_what_it_took_and_says_it_is_closed(t
     again = await opened(tmp_path)
     assert kinds(await everything(again)).count("text.delta") == 500
     await again.close()
+
+
+@pytest.mark.req("mechanisms:M1.ceiling", "reliability:R3")
+async def test_where_the_raise_of_the_ceiling_was_lost_no_number_is_given_twice(tmp_path: Path) -> None:
+    journal = await opened(tmp_path)
+    thread = await journal.create_thread(a_thread())
+    await journal.close()
+    raw = database(tmp_path)
+    raw.execute("UPDATE counter SET next = ceiling - 4200")
+    raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    raw.close()
+    journal = await opened(tmp_path)
+    for _ in range(46):
+        await journal.append([Draft(ev.ThreadUpdated(title="x"), thread.id) for _ in range(100)])
+    told = (await journal.marks()).last
+    pair = (tmp_path / "quintet.db").read_bytes(), bytearray((tmp_path / "quintet.db-wal").read_bytes())
+    await journal.close()
+    assert told > CEILING_STEP
+    pair[1][32 + 24 + 100] ^= 1  # in the first frame of the log, so that everything behind it is lost
+    put(tmp_path, pair[0], bytes(pair[1]))
+    journal = await opened(tmp_path)
+    assert journal.report.wal_lost > 0
+    (event,) = await journal.append([Draft(ev.ThreadUpdated(title="y"), thread.id)])
+    assert event.seq > told
+    await journal.close()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import stat
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,18 @@ import apsw
 import pytest
 
 from quintet.domain import event as ev
-from quintet.domain.errors import Busy, StorageDamaged, StorageFull, VersionMismatch
+from quintet.domain.errors import Busy, QuintetError, StorageDamaged, StorageFull, VersionMismatch
 from quintet.domain.event import Draft, Event
 from quintet.domain.item import Damaged
 from quintet.domain.thread import Handle, ThreadQuery
 from quintet.domain.turn import TurnState
 from quintet.journal import open_journal
 from quintet.journal import repair as repairing
+from quintet.journal import repair_files as files
+from quintet.journal.commit import JUMP
 from quintet.journal.home import Home
 from quintet.journal.pages import Pages
 from quintet.journal.repair import Report, repair
-from quintet.journal.salvage import JUMP
 from tests.unit.journal.nouns import (
     DONE,
     a_grant,
@@ -434,7 +436,7 @@ async def test_without_room_for_a_copy_nothing_is_begun(tmp_path: Path, monkeypa
     assert snapshot(tmp_path) == before
 
 
-async def test_the_old_file_comes_back_when_the_new_one_does_not_open(
+async def test_nothing_is_touched_when_what_was_salvaged_does_not_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await filled(tmp_path)
@@ -447,8 +449,43 @@ async def test_the_old_file_comes_back_when_the_new_one_does_not_open(
     monkeypatch.setattr(repairing, "open_journal", fails)
     with pytest.raises(StorageDamaged) as refused:
         await repair(tmp_path)
-    assert "old files are back" in refused.value.line()
+    assert "nothing was changed" in refused.value.line()
     assert (tmp_path / "quintet.db").read_bytes() == old
+
+
+@pytest.mark.parametrize("failure", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["fails", "cut-off"])
+@pytest.mark.parametrize("at", ["rename", "unlink"])
+async def test_an_exchange_that_fails_or_is_cut_off_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException, at: str
+) -> None:
+    """A KeyboardInterrupt stands for a kill: nothing behind it runs."""
+    await filled(tmp_path)
+    change(tmp_path, tree_pages(tmp_path, "events")[-1][0], zeroed)
+    old = (tmp_path / "quintet.db").read_bytes()
+    real, database = getattr(os, at), str(tmp_path / "quintet.db")
+
+    def fails(*given: str, **more: int) -> None:
+        if given[-1] == database:
+            monkeypatch.setattr(files.os, at, real)
+            raise failure
+        real(*given, **more)
+
+    monkeypatch.setattr(files.os, at, fails)
+    with pytest.raises((QuintetError, KeyboardInterrupt)):
+        await asyncio.to_thread(_now, repair(tmp_path))
+    if isinstance(failure, OSError):
+        assert (tmp_path / "quintet.db").read_bytes() == old
+    else:
+        with pytest.raises(StorageDamaged, match="cut off"):
+            await open_journal(tmp_path, protocol="test")
+    report = await repaired(tmp_path)
+    assert report.outcome == "repaired"
+    assert not (tmp_path / "quintet.db.repairing").exists()
+    await (await open_journal(tmp_path, protocol="test")).close()
+
+
+def _now(work: Coroutine[Any, Any, object]) -> object:
+    return asyncio.run(work)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"\0" * 8192, random.Random(3).randbytes(40_000), None])
