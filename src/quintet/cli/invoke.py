@@ -8,7 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from quintet.cli import exits, last_resort
@@ -38,8 +38,9 @@ class Invocation:
         from quintet.app import open_app
 
         async with open_app(self.home, protocol, starts_turns=starts_turns) as app:
-            for warning in app.warnings:
-                self.screen.note(f"quintet: {warning}")
+            with suppress(OutputFailed):  # a warning that cannot be told stops no command; it is in the log
+                for warning in app.warnings:
+                    self.screen.note(f"quintet: {warning}")
             yield app
 
 
