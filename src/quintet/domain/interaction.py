@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from quintet.domain.grant import GrantOffer
+from quintet.domain.item import ResultStatus
 from quintet.domain.principal import Principal
 
 
@@ -79,3 +80,16 @@ class Interaction(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_ms: int = 0  # 0 = never by itself
     holds: bool = True  # its call waits for it; deferred ones outlive their turn
     decision: Decision | None = None
+
+
+UNTRUSTED_RESULT_LIMIT = 200_000  # characters a client's own tool may return
+
+
+def client_result(decision: Decision) -> tuple[ResultStatus, str]:
+    """What an answered ExternalCall means to the model; the same whether the asker lived to hear it or not."""
+    if decision.verdict is not Verdict.ANSWER:
+        return ResultStatus.ERROR, f"The client did not run this tool ({decision.reason})."
+    text = str(decision.result.get("text", ""))
+    if len(text) > UNTRUSTED_RESULT_LIMIT:
+        text = f"{text[:UNTRUSTED_RESULT_LIMIT]}\n[cut: the client returned {len(text)} characters]"
+    return ResultStatus.ERROR if decision.result.get("is_error") else ResultStatus.OK, text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -222,6 +222,3 @@ class Journal(Protocol):
         """Publish what other processes committed."""
 
     async def close(self) -> None: ...
-
-
-Answerer = Callable[[Interaction], Awaitable[None]]

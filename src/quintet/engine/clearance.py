@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quintet.domain.errors import Denied, QuintetError
-from quintet.domain.interaction import Approval, Decision, ExternalCall, Question, QuestionItem, Verdict
+from quintet.domain.interaction import Approval, Decision, ExternalCall, Question, QuestionItem, Verdict, client_result
 from quintet.domain.item import ResultStatus, ToolCall
 from quintet.domain.principal import ENGINE
 from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
@@ -14,8 +14,6 @@ from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Judgement, Policy
 from quintet.engine.policy import Verdict as PolicyVerdict
 from quintet.engine.running import RunningTurn
-
-UNTRUSTED_RESULT_LIMIT = 200_000  # characters a client's own tool may return
 
 
 class Refused(Exception):
@@ -104,12 +102,7 @@ class Clearance:
     async def external(self, call: ToolCall) -> ToolOutcome:
         """Let the client that started the turn run its own tool."""
         decision = await self._interact(call.call_id, ExternalCall(call.name, call.input))
-        if decision.verdict is not Verdict.ANSWER:
-            return ToolOutcome(f"The client did not run this tool ({decision.reason}).", ResultStatus.ERROR)
-        text = str(decision.result.get("text", ""))
-        if len(text) > UNTRUSTED_RESULT_LIMIT:
-            text = f"{text[:UNTRUSTED_RESULT_LIMIT]}\n[cut: the client returned {len(text)} characters]"
-        status = ResultStatus.ERROR if decision.result.get("is_error") else ResultStatus.OK
+        status, text = client_result(decision)
         return ToolOutcome(text, status)
 
     async def ask_person(self, call_id: str, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:

@@ -166,7 +166,7 @@ def _open_for_reading(place: Home, schema: Schema) -> _Opened:
     opened = _Opened()
     opened.report = OpenReport(read_only=True)
     opened.flags = _READ
-    name = f"file:{_escaped(place.database)}"
+    name = f"file:{escaped(place.database)}"
     sources = [f"{name}?mode=ro"]
     if not os.path.exists(place.log) or os.path.getsize(place.log) == 0:
         sources.append(f"{name}?immutable=1")
@@ -191,7 +191,8 @@ def _look_at(source: str, schema: Schema) -> None:
         connection.close()
 
 
-def _escaped(path: str) -> str:
+def escaped(path: str) -> str:
+    """As it stands in a file: URI."""
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 

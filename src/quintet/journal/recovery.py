@@ -14,7 +14,7 @@ from quintet.domain.command import CommandKind, Outcome
 from quintet.domain.errors import Interrupted
 from quintet.domain.event import Event
 from quintet.domain.ids import new_id
-from quintet.domain.interaction import Decision, ExternalCall, Interaction, Verdict
+from quintet.domain.interaction import Decision, ExternalCall, Interaction, Verdict, client_result
 from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult, UserMessage
 from quintet.domain.ports import Recovery
 from quintet.domain.principal import ENGINE
@@ -31,7 +31,6 @@ UNKNOWN = "Quintet stopped while this call ran. Whether it took effect is unknow
 UNKNOWN_OUTSIDE = (
     "Quintet stopped while the client had this call. Whether the client ran it is unknown; look before making it again."
 )
-_CLIENT_TEXT_LIMIT = 200_000  # characters a client's own tool may return, as in the engine
 OUTPUT_LOST = "This call ended ({status}), but Quintet stopped before its output was kept."
 
 
@@ -147,7 +146,8 @@ def _close_calls(tx: Transaction, thread: str, turn: str, events: list[Event], i
         if isinstance(item.body, ToolCall) and item.body.call_id not in answered:
             call = item.body.call_id
             if call in outside and (outside[call][1] is not None or call not in finished):
-                status, text = _what_the_client_said(outside[call][1])
+                answer = outside[call][1]
+                status, text = (ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE) if answer is None else client_result(answer)
             else:
                 status, text = _what_is_known(started.get(call), finished.get(call))
             _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text))
@@ -190,15 +190,3 @@ def _what_is_known(intent: ev.ToolStarted | None, end: ev.ToolFinished | None) -
     if intent.effect is Effect.NONE:
         return ResultStatus.CANCELLED, NO_EFFECT
     return ResultStatus.UNKNOWN, UNKNOWN
-
-
-def _what_the_client_said(decision: Decision | None) -> tuple[ResultStatus, str]:
-    """As the engine says it when it lives to hear the answer."""
-    if decision is None:
-        return ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE
-    if decision.verdict is not Verdict.ANSWER:
-        return ResultStatus.ERROR, f"The client did not run this tool ({decision.reason})."
-    text = str(decision.result.get("text", ""))
-    if len(text) > _CLIENT_TEXT_LIMIT:
-        text = f"{text[:_CLIENT_TEXT_LIMIT]}\n[cut: the client returned {len(text)} characters]"
-    return ResultStatus.ERROR if decision.result.get("is_error") else ResultStatus.OK, text

@@ -21,7 +21,7 @@ from quintet.journal.checking import Found, Progress, look_at
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home, private_directory, this_boot
 from quintet.journal.migration import APPLICATION_ID, CURRENT, bring_up
-from quintet.journal.opening import connect, open_journal
+from quintet.journal.opening import connect, escaped, open_journal
 from quintet.journal.pages import MAGIC, Pages
 from quintet.journal.repair_files import (
     Scratch,
@@ -120,8 +120,7 @@ def _before(place: Home, pages: Pages, scratch: Scratch, progress: Progress) -> 
             with open(private_file(path), "wb") as image:
                 for number in range(1, pages.count + 1):
                     image.write(pages.page(number).ljust(pages.size, b"\0"))
-        name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        connection = connect(f"file:{name}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        connection = connect(f"file:{escaped(path)}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     except apsw.Error as error:
         return Found(wrong=str(error))
     try:
