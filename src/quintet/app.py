@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quintet.config import Config, home_directory, load_config, make_home
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
 from quintet.domain.principal import Principal
+from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.feed import Feed
 from quintet.engine.housekeeping import Housekeeping
@@ -29,6 +31,9 @@ from quintet.journal.stored import StoredJournal
 from quintet.workspace.log import Log
 from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
+
+if TYPE_CHECKING:
+    from quintet.workspace.sandbox.wall import Sandbox
 
 PROTOCOLS = {
     "wire": "Kimi Wire",
@@ -81,7 +86,9 @@ class App:
         self.log = Log(home / "quintet.log", self.feed.mask)
         for warning in self.warnings:
             self.log.line(warning)
-        self.policy = Policy(parse_rules(config.policy.rules), LateCommandParser())
+        self.policy = Policy(
+            parse_rules(config.policy.rules), LateCommandParser(), sandbox_required=config.sandbox.required
+        )
         self.interactions = Interactions(self.feed)
         self.turns = Turns(self.feed, self.interactions, self.policy)
         self.turns.on_defect = self.log.error
@@ -110,7 +117,13 @@ class App:
     def tools(self) -> tuple[Tool, ...]:
         from quintet.tools.builtin import builtin_tools
 
-        return builtin_tools(home=str(self.home), environment=os.environ)
+        return builtin_tools(home=str(self.home), environment=os.environ, sandbox=self.sandbox)
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        from quintet.workspace.sandbox.wall import Sandbox
+
+        return Sandbox(os.environ, home=str(self.home), enabled=self.config.sandbox.mode != "off")
 
     def starter(
         self,
@@ -121,6 +134,7 @@ class App:
         on_ask: OnAsk = OnAsk.WAIT,
         interaction_timeout_s: float | None = None,
         max_steps: int | None = None,
+        confine: Confine = Confine.AUTO,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -133,6 +147,7 @@ class App:
             on_ask=on_ask,
             interaction_timeout_s=interaction_timeout_s or limits.interaction_timeout_s,
             max_steps=max_steps or limits.max_steps or DEFAULT_MAX_STEPS,
+            confine=confine,
         )
 
     async def close(self) -> None:

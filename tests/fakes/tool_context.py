@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from quintet.domain.interaction import QuestionItem
-from quintet.domain.tool import Todo
+from quintet.domain.tool import Confine, Todo
+from quintet.domain.turn import Mode
 
 
 class FakeToolContext:
@@ -16,6 +17,8 @@ class FakeToolContext:
         self.cwd = str(cwd)
         self.thread = "thr_test"
         self.call_id = call_id
+        self.mode = Mode.ASK
+        self.confine = Confine.AUTO
         self.output: list[tuple[str, str]] = []
         self.asked: list[QuestionItem] = []
         self.todos: list[Todo] = []

@@ -9,7 +9,7 @@ from typing import Any
 from quintet.domain.interaction import Option, QuestionItem
 from quintet.domain.item import ResultStatus
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Effect, Prepared, ToolOutcome, ToolSpec
 from tests.fakes.waiting import soon
 
 Run = Callable[[Prepared, ToolContext], Awaitable[ToolOutcome]]
@@ -28,10 +28,10 @@ class FakeTool:
         """How often its effect took place."""
         return len(self.ran)
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         paths = tuple(arguments.get("paths", ()))
         title = f"{self.spec.name} {arguments}"
-        return Prepared(title, arguments, command=arguments.get("command", ""), cwd=cwd, paths=paths, digest="d1")
+        return Prepared(title, arguments, command=arguments.get("command", ""), cwd=scope.cwd, paths=paths, digest="d1")
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         self.ran.append(prepared.arguments)

@@ -27,7 +27,7 @@ from quintet.domain.model import Chunk, ModelRequest
 from quintet.domain.ports import Provider, ToolContext
 from quintet.domain.principal import local
 from quintet.domain.thread import ThreadSettings
-from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import Answer
 from quintet.engine.starter import Starter
@@ -49,9 +49,9 @@ class Mark:
         self._effects = effects
         self._dice = dice
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         tag = str(arguments["tag"])
-        return Prepared(f"mark {tag}", arguments, cwd=cwd, paths=(str(self._effects),), digest=tag)
+        return Prepared(f"mark {tag}", arguments, cwd=scope.cwd, paths=(str(self._effects),), digest=tag)
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         await asyncio.sleep(self._dice.random() * 0.003)

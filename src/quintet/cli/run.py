@@ -24,6 +24,7 @@ from quintet.domain.event import Event, ThreadUpdated, TurnFinished
 from quintet.domain.item import TextPart
 from quintet.domain.principal import local
 from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
+from quintet.domain.tool import Confine
 from quintet.domain.turn import ClientKey, Mode, Turn, TurnState
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.engine.interactions import OnAsk
@@ -42,6 +43,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--cwd", default="", help="working directory (else the current one)")
     parser.add_argument("--mode", choices=[m.value for m in Mode], help="how much may happen unasked (default: ask)")
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
+    parser.add_argument("--sandbox", choices=["ro", "ws", "off"], default="ws", help="how commands are confined")
     parser.add_argument("--max-steps", type=positive, metavar="N", help="model calls at most")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel after this long (exit 124)")
     parser.add_argument("--idempotency-key", default="", metavar="K", help="the same key and prompt run once a day")
@@ -60,6 +62,7 @@ async def run(invocation: Invocation) -> int:
             on_ask=on_ask,
             interaction_timeout_s=wait_s,
             max_steps=flags.max_steps,
+            confine={"ro": Confine.READ_ONLY, "off": Confine.OFF}.get(flags.sandbox, Confine.AUTO),
         )
         starter.models.resolve(flags.model)  # a wrong name is told before anything is begun
         thread = await _thread(app, flags, cwd)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from quintet.domain.checkpoint import FileChange, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.grant import Grant
@@ -200,6 +201,33 @@ class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
 
+class CheckpointMade(Payload, frozen=True):
+    """Committed before the call runs: what could be brought back if nothing else were ever said of it."""
+
+    call_id: str
+    name: str
+    secured: Secured
+
+
+class CheckpointSettled(Payload, frozen=True):
+    """What the call has changed, once it was over."""
+
+    call_id: str
+    name: str
+    directory: str
+    changes: tuple[FileChange, ...] = ()
+    partial: tuple[str, ...] = ()
+
+
+class FilesRestored(Payload, frozen=True):
+    """Somebody brought files back. Holds what stood there before, so this can be undone too."""
+
+    directory: str
+    reason: ViewReason
+    changes: tuple[FileChange, ...] = ()
+    conflicts: tuple[str, ...] = ()  # paths left alone because they no longer were what this thread left
+
+
 AnyPayload = Payload | Delta
 
 
@@ -239,6 +267,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("command.posted", CommandPosted, FACT, leased=False),
     Kind("command.settled", CommandSettled, FACT, leased=False),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
+    Kind("checkpoint.made", CheckpointMade, FACT, leased=True),
+    Kind("checkpoint.settled", CheckpointSettled, FACT, leased=True),
+    Kind("files.restored", FilesRestored, FACT, leased=False),
 )
 KIND_BY_NAME = {k.name: k for k in KINDS}
 KIND_OF = {k.payload: k for k in KINDS}

@@ -60,6 +60,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=T
     display: tuple[dict[str, Any], ...] = ()
     changed_files: tuple[str, ...] = ()
     diff: str = ""
+    images: tuple[ImagePart, ...] = ()  # what the model gets to see beside the text
 
 
 class Summary(msgspec.Struct, frozen=True, tag="summary"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
+from quintet.domain.checkpoint import Compared, FileState, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
@@ -15,8 +16,8 @@ from quintet.domain.item import Item
 from quintet.domain.model import Chunk, ModelRequest
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, SearchHit, Thread, ThreadQuery
-from quintet.domain.tool import Prepared, Todo, ToolOutcome, ToolSpec
-from quintet.domain.turn import ClientKey, Lease, Turn
+from quintet.domain.tool import CallScope, Confine, Prepared, Todo, ToolOutcome, ToolSpec
+from quintet.domain.turn import ClientKey, Lease, Mode, Turn
 
 
 class Clock(Protocol):
@@ -53,6 +54,12 @@ class ToolContext(Protocol):
     def thread(self) -> str: ...
     @property
     def call_id(self) -> str: ...
+    @property
+    def mode(self) -> Mode:
+        """As strict as the turn is now; it may have been tightened since the call was prepared."""
+
+    @property
+    def confine(self) -> Confine: ...
 
     def emit_output(self, stream: str, text: str) -> None: ...
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
@@ -64,7 +71,7 @@ class ToolContext(Protocol):
 class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         """Check the arguments without changing anything; raises Invalid with words for the model."""
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome: ...
@@ -80,6 +87,29 @@ class ParsedCommand(msgspec.Struct, frozen=True):
 
 class CommandParser(Protocol):
     def parse(self, command: str) -> ParsedCommand: ...
+
+
+class FileHistory(Protocol):
+    """Puts the workspace's files aside and brings them back. Its blocking work never runs on the event loop."""
+
+    async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
+        """Before a call: keep these paths, or (None) everything in the directory that git could not give back. The
+        contents are on disk when this returns."""
+
+    async def compare(self, secured: Secured) -> Compared:
+        """After the call: what it touched, with the contents before and after kept. Untouched ones are let go."""
+
+    async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
+        """What stands at these paths now; `keep` also puts the contents aside."""
+
+    async def put(self, directory: str, path: str, state: FileState) -> None:
+        """Make the path what the state says, in one move, without following links. Invalid when its content is gone."""
+
+    async def content(self, directory: str, state: FileState) -> bytes | None:
+        """The bytes of a state, from the blob store or git; None when they are kept nowhere."""
+
+    async def sweep(self, keep: Collection[str], manifests: Collection[str]) -> tuple[int, int]:
+        """Remove blobs that are neither kept, nor named in a kept manifest, nor younger than an hour. (count, bytes)"""
 
 
 class Enqueued(msgspec.Struct, frozen=True):
@@ -199,6 +229,9 @@ class Journal(Protocol):
     async def command(self, command: str) -> Command: ...
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         """effect.unknown events, newest first."""
+
+    async def checkpoints(self, *, thread: str = "", after: int = 0) -> list[Event]:
+        """checkpoint.made, checkpoint.settled and files.restored events after this seq, oldest first."""
 
     async def find_handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
         """The live handle, else the newest deleted one, else None."""

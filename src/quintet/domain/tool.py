@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.item import ResultStatus
+from quintet.domain.item import ImagePart, ResultStatus
+from quintet.domain.turn import Mode
 
 
 class Effect(StrEnum):
@@ -27,6 +28,23 @@ class ToolSpec(msgspec.Struct, frozen=True):
     external: bool = False  # lives in the client that started the turn
 
 
+class Confine(StrEnum):
+    """How the person who starts a turn wants its commands confined."""
+
+    AUTO = "auto"  # as the mode says
+    READ_ONLY = "ro"
+    OFF = "off"  # not at all: the same as where no sandbox works
+
+
+class CallScope(msgspec.Struct, frozen=True):
+    """Where and for whom a call would run. Comes from the thread and its starter, never from the model."""
+
+    cwd: str
+    thread: str = ""
+    mode: Mode = Mode.ASK
+    confine: Confine = Confine.AUTO
+
+
 class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
     """A checked call, before anything happened: what a person is shown and what policy judges."""
 
@@ -38,6 +56,9 @@ class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
     diff: str = ""  # what a write would change
     digest: str = ""  # binds an approval to exactly this
     notes: tuple[str, ...] = ()
+    confined: bool = True  # False: nothing but approval stands between this command and the machine
+    network: bool = False  # the command asks for network where its mode has none
+    always_ask: str = ""  # why this call needs somebody's yes in every mode, unless a rule names it
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,6 +68,7 @@ class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     display: tuple[dict[str, Any], ...] = ()
     changed_files: tuple[str, ...] = ()
     diff: str = ""
+    images: tuple[ImagePart, ...] = ()
 
 
 class Todo(msgspec.Struct, frozen=True):

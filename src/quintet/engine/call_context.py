@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from quintet.domain.event import TodoUpdated, ToolOutputDelta
 from quintet.domain.interaction import QuestionItem
 from quintet.domain.item import ToolCall
-from quintet.domain.tool import Prepared, Todo
+from quintet.domain.tool import Confine, Prepared, Todo
+from quintet.domain.turn import Mode
 from quintet.engine.clearance import Clearance
 from quintet.engine.feed import Feed
 from quintet.engine.redaction import HOLD_S, RedactedStream
@@ -27,11 +28,20 @@ class CallContext:
         self.call_id = call.call_id
         self._feed = feed
         self._lease = running.lease
+        self._running = running
         self._clearance = clearance
         self._name = call.name
         self._index = 0
         self._streams: dict[str, RedactedStream | None] = {}
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def mode(self) -> Mode:
+        return self._running.mode
+
+    @property
+    def confine(self) -> Confine:
+        return self._running.starter.confine
 
     def emit_output(self, stream: str, text: str) -> None:
         if stream not in self._streams:

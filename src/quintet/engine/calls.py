@@ -13,7 +13,7 @@ from quintet.domain.event import AnyPayload, ItemAdded, ToolFinished, ToolStarte
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
 from quintet.domain.ports import Tool
-from quintet.domain.tool import Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.engine.call_context import CallContext
 from quintet.engine.clearance import Clearance, Refused, TurnEnds
 from quintet.engine.feed import Feed
@@ -87,7 +87,8 @@ class Calls:
         cwd = self._running.thread.settings.cwd
         if tool is None:
             return Prepared(call.name, arguments, cwd=cwd), spec, None
-        return await tool.prepare(arguments, cwd), spec, tool
+        scope = CallScope(cwd, self._running.thread.id, self._running.mode, starter.confine)
+        return await tool.prepare(arguments, scope), spec, tool
 
     async def _finish(self, call: ToolCall, outcome: ToolOutcome, begun_s: float) -> Item:
         elapsed_ms = int((self._feed.clock.monotonic_s() - begun_s) * 1000)
@@ -118,6 +119,7 @@ class Calls:
             outcome.display,
             outcome.changed_files,
             outcome.diff,
+            outcome.images,
         )
         added = ItemAdded(Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body))
         if call.call_id not in self._started:

@@ -63,9 +63,10 @@ def parse_rules(lines: Mapping[str, str]) -> tuple[Rule, ...]:
 
 
 class Policy:
-    def __init__(self, rules: Sequence[Rule], parser: CommandParser) -> None:
+    def __init__(self, rules: Sequence[Rule], parser: CommandParser, *, sandbox_required: bool | None = None) -> None:
         self.rules = tuple(rules)
         self._parser = parser
+        self._sandbox_required = sandbox_required  # None: the person has not said
 
     def judge(
         self,
@@ -87,6 +88,12 @@ class Policy:
             return Verdict(rule.judgement if rule else Judgement.ALLOW, rule.text if rule else "no effect")
         if mode is Mode.READ_ONLY and (spec.effect is not Effect.EXECUTE or parsed.destructive):
             return Verdict(Judgement.DENY, "mode read-only")
+        if not call.confined:
+            # Nothing remembered and no rule stands in for a wall: somebody looks at each such command.
+            if self._sandbox_required:
+                return Verdict(Judgement.DENY, "[sandbox] required")
+            if mode is not Mode.ALLOW or self._sandbox_required is None:
+                return Verdict(Judgement.ASK, "not sandboxed", destructive=parsed.destructive)
         loose = rule is None or rule.judgement is Judgement.ALLOW
         if not parsed.understood and loose and (strict := self._restricting(spec)) is not None:
             # It cannot be told whether the command is what that rule is about; so somebody has to look.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from quintet.domain.ports import Models, Tool
 from quintet.domain.principal import Principal
-from quintet.domain.tool import ToolSpec
+from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
 
@@ -26,6 +26,7 @@ class Starter:
         on_ask: OnAsk = OnAsk.WAIT,
         interaction_timeout_s: float = DEFAULT_TIMEOUT_S,
         max_steps: int = DEFAULT_MAX_STEPS,
+        confine: Confine = Confine.AUTO,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -37,6 +38,7 @@ class Starter:
         self.on_ask = on_ask
         self.interaction_timeout_s = interaction_timeout_s
         self.max_steps = max_steps
+        self.confine = confine
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, always in the same order so that its prompt prefix stays the same."""

@@ -167,6 +167,18 @@ def grants(rows: Reads, root: str, project: str, now_ms: int) -> list[Grant]:
     ]
 
 
+CHECKPOINT_KINDS = ("checkpoint.made", "checkpoint.settled", "files.restored")
+
+
+def checkpoints(rows: Reads, thread: str, after: int) -> list[Event]:
+    found: list[Event] = []
+    while page := rows.events(after, "", MAX_PAGE):
+        after = page[-1].seq
+        events = decoded(rows, page)
+        found += [e for e in events if e.kind in CHECKPOINT_KINDS and thread in ("", e.thread)]
+    return found
+
+
 def unknown_effects(rows: Reads, thread: str) -> list[Event]:
     found = [row for seq in rows.unknown_effects(thread) if (row := rows.event(seq)) is not None]
     return decoded(rows, found)

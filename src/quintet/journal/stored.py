@@ -188,6 +188,9 @@ class StoredJournal:
             raise NotFound(f"There is no command {command}.", command=command)
         return found
 
+    async def checkpoints(self, *, thread: str = "", after: int = 0) -> list[Event]:
+        return await self.store.read(lambda rows: reading.checkpoints(rows, thread, after))
+
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         return await self.store.read(lambda rows: reading.unknown_effects(rows, thread))
 

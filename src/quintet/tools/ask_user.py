@@ -10,7 +10,7 @@ from quintet.domain.errors import Invalid
 from quintet.domain.interaction import Option, QuestionItem
 from quintet.domain.item import ResultStatus
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, one_line, plain
 
 SPEC = ToolSpec(
@@ -76,14 +76,14 @@ class AskUserTool:
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("ask_user", arguments, AskArguments)
         for asked in given.questions:
             if len({choice.label for choice in asked.options}) < len(asked.options):
                 raise Invalid(f"ask_user: two options of {one_line(asked.question, 60)!r} have the same label.")
         normal = plain(given)
         title = one_line(f"ask {given.questions[0].question}")
-        return Prepared(title, normal, cwd=cwd, digest=digest("ask_user", normal, cwd))
+        return Prepared(title, normal, cwd=scope.cwd, digest=digest("ask_user", normal, scope.cwd))
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("ask_user", prepared.arguments, AskArguments)

@@ -14,16 +14,19 @@ from quintet.tools.shell import ShellTool
 from quintet.tools.todo import TodoTool
 from quintet.tools.write import WriteTool
 from quintet.workspace.paths import PathGuard
+from quintet.workspace.sandbox.wall import Sandbox
 
 
-def builtin_tools(*, home: str = "", environment: Mapping[str, str] | None = None) -> tuple[Tool, ...]:
+def builtin_tools(
+    *, home: str = "", environment: Mapping[str, str] | None = None, sandbox: Sandbox | None = None
+) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part."""
     guard = PathGuard(home)
     return (
         ReadTool(guard),
         WriteTool(guard),
         EditTool(guard),
-        ShellTool(environment),
+        ShellTool(environment, sandbox=sandbox, guard=guard),
         ListTool(guard),
         GrepTool(guard, environment),
         TodoTool(),

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, failed, one_line, plain
 from quintet.tools.change import Change, apply_change, digest_of
 from quintet.workspace.files import TEXT_LIMIT, on_disk, read_text
@@ -64,17 +64,17 @@ class EditTool:
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("edit", arguments, EditArguments)
-        change = await on_disk(self._change, given, cwd)
+        change = await on_disk(self._change, given, scope.cwd)
         normal = plain(given)
         return Prepared(
             title=one_line(f"edit {change.place.shown}"),
             arguments=normal,
-            cwd=cwd,
+            cwd=scope.cwd,
             paths=(change.place.path,),
             diff=change.diff(),
-            digest=digest_of("edit", normal, cwd, change),
+            digest=digest_of("edit", normal, scope.cwd, change),
         )
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from quintet.domain.errors import Invalid
 from quintet.domain.ids import new_id
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.globs import glob_matches
@@ -59,14 +59,14 @@ class GrepTool:
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("grep", arguments, GrepArguments)
         if any(c in given.pattern + given.glob for c in "\0\n"):
             raise Invalid("grep: pattern and glob are one line each, without NUL bytes.")
-        place = self._guard.reading(given.path, cwd)
+        place = self._guard.reading(given.path, scope.cwd)
         normal = plain(given)
         title = one_line(f"search {given.pattern}" + (f" in {given.glob or place.shown}"))
-        return Prepared(title, normal, cwd=cwd, paths=(place.path,), digest=digest("grep", normal, cwd))
+        return Prepared(title, normal, cwd=scope.cwd, paths=(place.path,), digest=digest("grep", normal, scope.cwd))
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("grep", prepared.arguments, GrepArguments)

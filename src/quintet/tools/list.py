@@ -7,7 +7,7 @@ from typing import Any
 
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
 from quintet.workspace.files import on_disk
 from quintet.workspace.paths import PathGuard, Place
@@ -37,12 +37,12 @@ class ListTool:
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("list", arguments, ListArguments)
-        place = self._guard.reading(given.path, cwd)
+        place = self._guard.reading(given.path, scope.cwd)
         normal = plain(given)
         title = one_line(f"list {place.shown}")
-        return Prepared(title, normal, cwd=cwd, paths=(place.path,), digest=digest("list", normal, cwd))
+        return Prepared(title, normal, cwd=scope.cwd, paths=(place.path,), digest=digest("list", normal, scope.cwd))
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("list", prepared.arguments, ListArguments)

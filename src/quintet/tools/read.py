@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
 from quintet.workspace.files import on_disk, open_regular
 from quintet.workspace.paths import PathGuard, Place
@@ -51,16 +51,16 @@ class ReadTool:
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("read", arguments, ReadArguments)
-        place = self._guard.reading(given.path, cwd)
+        place = self._guard.reading(given.path, scope.cwd)
         normal = plain(given)
         return Prepared(
             title=one_line(f"read {place.shown}"),
             arguments=normal,
-            cwd=cwd,
+            cwd=scope.cwd,
             paths=(place.path,),
-            digest=digest("read", normal, cwd),
+            digest=digest("read", normal, scope.cwd),
         )
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:

@@ -13,11 +13,15 @@ from quintet.domain.errors import Invalid
 from quintet.domain.ids import new_id
 from quintet.domain.item import ResultStatus
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.turn import Mode
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
+from quintet.workspace.paths import PathGuard
 from quintet.workspace.processes import Cause, Child, Ended, run_child
+from quintet.workspace.sandbox.profile import Profile
+from quintet.workspace.sandbox.wall import Sandbox
 
 TIMEOUT_S = 120.0
 TIMEOUT_MOST_S = 600.0
@@ -32,6 +36,10 @@ SPEC = ToolSpec(
         "type": "object",
         "properties": {
             "command": {"type": "string", "description": "The command line."},
+            "network": {
+                "type": "boolean",
+                "description": "It needs the network; the person is told.",
+            },
             "timeout_s": {
                 "type": "number",
                 "exclusiveMinimum": 0,
@@ -45,33 +53,50 @@ SPEC = ToolSpec(
     Effect.EXECUTE,
 )
 UNCONFINED = "NOT SANDBOXED: it can do whatever you can"
+WITH_NETWORK = "with network"
 
 
 class ShellArguments(Arguments, frozen=True):
     command: Annotated[str, Meta(min_length=1, max_length=COMMAND_LENGTH)]
     timeout_s: Annotated[float, Meta(gt=0, le=TIMEOUT_MOST_S)] = TIMEOUT_S
+    network: bool = False
 
 
 class ShellTool:
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        *,
+        sandbox: Sandbox | None = None,
+        guard: PathGuard | None = None,
+    ) -> None:
         self._environment = os.environ if environment is None else environment
+        self._sandbox = sandbox or Sandbox(self._environment)
+        self._guard = guard or PathGuard()
 
     @property
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("shell", arguments, ShellArguments)
         if "\0" in given.command or not given.command.strip():
             raise Invalid("shell: a command needs words and cannot hold a NUL byte.")
         normal = plain(given)
+        state = await self._sandbox.state()
+        confined = state.works and scope.confine is not Confine.OFF
+        notes = [] if confined else [UNCONFINED]
+        if confined and given.network and scope.mode is not Mode.ALLOW:
+            notes.append(WITH_NETWORK)
         return Prepared(
             title=one_line(f"run {given.command.strip()}"),
             arguments=normal,
             command=given.command,
-            cwd=cwd,
-            digest=digest("shell", normal, cwd),
-            notes=(UNCONFINED,),
+            cwd=scope.cwd,
+            digest=digest("shell", normal, scope.cwd),
+            notes=tuple(notes),
+            confined=confined,
+            network=given.network,
         )
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
@@ -85,9 +110,17 @@ class ShellTool:
             kept.add(text)
             live.add(stream, text)
 
-        child = Child((shell, "-c", "--", given.command), prepared.cwd, environment, given.timeout_s, OUTPUT_LIMIT)
+        argv = (shell, "-c", "--", given.command)
+        receive = lambda stream, data: take(stream, decoder.text(stream, data))  # noqa: E731
         try:
-            ended = await run_child(child, lambda stream, data: take(stream, decoder.text(stream, data)))
+            if prepared.confined:
+                profile = self._profile(prepared, context)
+                async with self._sandbox.confined(argv, prepared.cwd, environment, profile) as inside:
+                    child = Child(inside.argv, prepared.cwd, inside.environment, given.timeout_s, OUTPUT_LIMIT)
+                    ended = await run_child(child, receive)
+            else:
+                child = Child(argv, prepared.cwd, environment, given.timeout_s, OUTPUT_LIMIT)
+                ended = await run_child(child, receive)
         except OSError as error:
             return failed(os_words(error, prepared.cwd))
         finally:
@@ -95,6 +128,11 @@ class ShellTool:
                 take(stream, text)
             live.close()
         return _outcome(given, ended, kept)
+
+    def _profile(self, prepared: Prepared, context: ToolContext) -> Profile:
+        strict = context.mode is Mode.READ_ONLY or context.confine is Confine.READ_ONLY
+        network = context.mode is Mode.ALLOW or (prepared.network and context.mode is Mode.ASK)
+        return Profile(self._guard.workspace(context.cwd), writable=not strict, network="on" if network else "off")
 
 
 def _outcome(given: ShellArguments, ended: Ended, kept: Kept) -> ToolOutcome:

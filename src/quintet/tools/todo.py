@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Prepared, Todo, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Prepared, Todo, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, plain
 
 SPEC = ToolSpec(
@@ -52,10 +52,10 @@ class TodoTool:
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("todo", arguments, TodoArguments)
         normal = plain(given)
-        return Prepared(f"todo: {_count(given)}", normal, cwd=cwd, digest=digest("todo", normal, cwd))
+        return Prepared(f"todo: {_count(given)}", normal, cwd=scope.cwd, digest=digest("todo", normal, scope.cwd))
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("todo", prepared.arguments, TodoArguments)

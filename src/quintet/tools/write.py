@@ -6,7 +6,7 @@ from typing import Any
 
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
-from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import CallScope, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, failed, one_line, plain
 from quintet.tools.change import Change, apply_change, digest_of
 from quintet.workspace.files import TEXT_LIMIT, on_disk, read_text
@@ -42,17 +42,17 @@ class WriteTool:
     def spec(self) -> ToolSpec:
         return SPEC
 
-    async def prepare(self, arguments: dict[str, Any], cwd: str) -> Prepared:
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("write", arguments, WriteArguments)
-        change = await on_disk(self._change, given, cwd)
+        change = await on_disk(self._change, given, scope.cwd)
         normal = plain(given)
         return Prepared(
             title=one_line(f"write {change.place.shown}"),
             arguments=normal,
-            cwd=cwd,
+            cwd=scope.cwd,
             paths=(change.place.path,),
             diff=change.diff(),
-            digest=digest_of("write", normal, cwd, change),
+            digest=digest_of("write", normal, scope.cwd, change),
         )
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quintet.domain.tool import ToolOutcome
+from quintet.domain.tool import CallScope, ToolOutcome
 from quintet.tools.builtin import builtin_tools
 from tests.fakes.tool_context import FakeToolContext
 
@@ -38,7 +38,7 @@ def context(workspace: Path) -> FakeToolContext:
 @pytest.fixture
 def use(workspace: Path, tools: dict[str, Any], context: FakeToolContext) -> Use:
     async def call(name: str, **arguments: Any) -> ToolOutcome:
-        prepared = await tools[name].prepare(arguments, str(workspace))
+        prepared = await tools[name].prepare(arguments, CallScope(str(workspace)))
         return await tools[name].run(prepared, context)
 
     return call

@@ -7,7 +7,7 @@ import pytest
 from quintet.domain.errors import Invalid
 from quintet.domain.interaction import Option, QuestionItem
 from quintet.domain.item import ResultStatus
-from quintet.domain.tool import Effect, Todo
+from quintet.domain.tool import CallScope, Effect, Todo
 from quintet.tools.builtin import builtin_tools
 from tests.fakes.tool_context import FakeToolContext
 
@@ -16,7 +16,9 @@ TEA = {"question": "Tea?", "options": [{"label": "Yes", "description": "with mil
 
 async def asked(tools, workspace, answers):
     context = FakeToolContext(str(workspace), answers=answers)
-    prepared = await tools["ask_user"].prepare({"questions": [TEA, {**TEA, "multiple": True}]}, str(workspace))
+    prepared = await tools["ask_user"].prepare(
+        {"questions": [TEA, {**TEA, "multiple": True}]}, CallScope(str(workspace))
+    )
     return context, await tools["ask_user"].run(prepared, context)
 
 
@@ -47,7 +49,7 @@ async def test_no_answer_is_told_as_such(tools, workspace):
 )
 async def test_one_to_four_questions_of_two_to_four_options(tools, workspace, questions):
     with pytest.raises(Invalid, match="ask_user: "):
-        await tools["ask_user"].prepare({"questions": questions}, str(workspace))
+        await tools["ask_user"].prepare({"questions": questions}, CallScope(str(workspace)))
 
 
 async def test_todos_are_set_and_shown(use, context):
@@ -61,7 +63,7 @@ async def test_todos_are_set_and_shown(use, context):
 @pytest.mark.parametrize("todos", [None, [{"text": ""}], [{"text": "a", "status": "soon"}], [{"status": "done"}]])
 async def test_wrong_todos_are_refused(tools, workspace, todos):
     with pytest.raises(Invalid, match="todo: "):
-        await tools["todo"].prepare({"todos": todos}, str(workspace))
+        await tools["todo"].prepare({"todos": todos}, CallScope(str(workspace)))
 
 
 def test_every_tool_says_what_it_can_change():

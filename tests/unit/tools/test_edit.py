@@ -4,6 +4,7 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.item import ResultStatus
+from quintet.domain.tool import CallScope
 
 
 def edit(old: str, new: str, **more) -> dict:
@@ -43,7 +44,7 @@ async def test_all_replaces_every_occurrence(use, workspace):
 async def test_what_does_not_fit_exactly_is_refused_and_changes_nothing(tools, workspace, content, edits, words):
     (workspace / "a").write_bytes(content.encode())
     with pytest.raises(Invalid, match=words):
-        await tools["edit"].prepare({"path": "a", "edits": edits}, str(workspace))
+        await tools["edit"].prepare({"path": "a", "edits": edits}, CallScope(str(workspace)))
     assert (workspace / "a").read_bytes() == content.encode()
 
 
@@ -56,7 +57,7 @@ async def test_line_ends_and_marks_stay_as_they_are(use, workspace):
 @pytest.mark.parametrize("meanwhile", ["old and more", "something else"])
 async def test_a_file_changed_since_it_was_shown_is_left_alone(tools, workspace, context, meanwhile):
     (workspace / "a").write_text("old")
-    prepared = await tools["edit"].prepare({"path": "a", "edits": [edit("old", "new")]}, str(workspace))
+    prepared = await tools["edit"].prepare({"path": "a", "edits": [edit("old", "new")]}, CallScope(str(workspace)))
     (workspace / "a").write_text(meanwhile)
     done = await tools["edit"].run(prepared, context)
     assert done.status is ResultStatus.ERROR
@@ -66,7 +67,7 @@ async def test_a_file_changed_since_it_was_shown_is_left_alone(tools, workspace,
 
 async def test_a_file_removed_since_is_not_made_again(tools, workspace, context):
     (workspace / "a").write_text("old")
-    prepared = await tools["edit"].prepare({"path": "a", "edits": [edit("old", "new")]}, str(workspace))
+    prepared = await tools["edit"].prepare({"path": "a", "edits": [edit("old", "new")]}, CallScope(str(workspace)))
     (workspace / "a").unlink()
     assert (await tools["edit"].run(prepared, context)).status is ResultStatus.ERROR
     assert not (workspace / "a").exists()
@@ -77,4 +78,4 @@ async def test_missing_binary_and_foreign_text_are_told(tools, workspace):
     (workspace / "l").write_bytes(b"caf\xe9")
     for path, words in (("gone", "There is no file gone"), ("b", "binary"), ("l", "not UTF-8")):
         with pytest.raises(Invalid, match=words):
-            await tools["edit"].prepare({"path": path, "edits": [edit("a", "b")]}, str(workspace))
+            await tools["edit"].prepare({"path": path, "edits": [edit("a", "b")]}, CallScope(str(workspace)))

@@ -6,6 +6,7 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.item import ResultStatus
+from quintet.domain.tool import CallScope
 from quintet.tools.grep import GrepTool
 from quintet.workspace.paths import PathGuard
 
@@ -91,18 +92,18 @@ async def test_an_expression_that_never_ends_is_ended(workspace, context, monkey
     slow.chmod(0o755)
     monkeypatch.setattr("quintet.tools.grep.TIMEOUT_S", 0.3)
     tool = GrepTool(PathGuard(), {"PATH": f"{slow.parent}:/usr/bin:/bin"})
-    prepared = await tool.prepare({"pattern": "(a+)+$"}, str(workspace))
+    prepared = await tool.prepare({"pattern": "(a+)+$"}, CallScope(str(workspace)))
     done = await asyncio.wait_for(tool.run(prepared, context), 10)
     assert done.text.startswith("a:1:first\n[the search was ended after")
 
 
 async def test_without_any_searcher_it_says_so(workspace, context):
     tool = GrepTool(PathGuard(), {"PATH": "/nowhere"})
-    done = await tool.run(await tool.prepare({"pattern": "x"}, str(workspace)), context)
+    done = await tool.run(await tool.prepare({"pattern": "x"}, CallScope(str(workspace))), context)
     assert done.text == "Neither ripgrep nor grep is installed here."
 
 
 @pytest.mark.parametrize("arguments", [{}, {"pattern": ""}, {"pattern": "a\nb"}, {"pattern": "a", "flags": "i"}])
 async def test_wrong_arguments_are_refused_in_words(tools, workspace, arguments):
     with pytest.raises(Invalid, match="grep: "):
-        await tools["grep"].prepare(arguments, str(workspace))
+        await tools["grep"].prepare(arguments, CallScope(str(workspace)))

@@ -6,6 +6,7 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.item import ResultStatus
+from quintet.domain.tool import CallScope
 
 
 async def test_a_file_is_returned_as_it_is(use, workspace):
@@ -75,7 +76,7 @@ async def test_empty_missing_short_directory_and_pipe_are_told(use, workspace):
 )
 async def test_wrong_arguments_are_refused_in_words(tools, workspace, arguments):
     with pytest.raises(Invalid, match="read: "):
-        await tools["read"].prepare(arguments, str(workspace))
+        await tools["read"].prepare(arguments, CallScope(str(workspace)))
 
 
 @pytest.mark.parametrize(
@@ -86,13 +87,13 @@ async def test_no_tool_takes_a_path_out_of_the_workspace(tools, workspace, tool,
     (workspace / "link").symlink_to("/etc")
     more = {"write": {"content": ""}, "edit": {"edits": [{"old": "a", "new": "b"}]}, "grep": {"pattern": "x"}}
     with pytest.raises(Invalid):
-        await tools[tool].prepare({"path": path, **more.get(tool, {})}, str(workspace))
+        await tools[tool].prepare({"path": path, **more.get(tool, {})}, CallScope(str(workspace)))
 
 
 async def test_a_link_put_in_place_after_preparing_is_not_followed(tools, workspace, context, tmp_path):
     (tmp_path / "secret").write_text("secret")
     (workspace / "a").write_text("plain")
-    prepared = await tools["read"].prepare({"path": "a"}, str(workspace))
+    prepared = await tools["read"].prepare({"path": "a"}, CallScope(str(workspace)))
     (workspace / "a").unlink()
     (workspace / "a").symlink_to(tmp_path / "secret")
     done = await tools["read"].run(prepared, context)

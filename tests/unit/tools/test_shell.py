@@ -8,6 +8,7 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.item import ResultStatus
+from quintet.domain.tool import CallScope
 from quintet.workspace import output
 from quintet.workspace.process_tree import tree_of
 
@@ -224,7 +225,7 @@ async def test_a_cancel_of_every_task_does_not_leave_the_tree_alive(use, context
 def test_a_loop_that_shuts_down_takes_the_tree_with_it(tools, context, workspace):
     async def main() -> None:
         prepared = await tools["shell"].prepare(
-            {"command": "trap '' TERM; echo $$ ready; while :; do sleep 1; done"}, str(workspace)
+            {"command": "trap '' TERM; echo $$ ready; while :; do sleep 1; done"}, CallScope(str(workspace))
         )
         running = asyncio.ensure_future(tools["shell"].run(prepared, context))
         await context.until_said("ready")
@@ -267,7 +268,7 @@ async def test_another_call_with_the_same_id_is_left_alone(use, context):
 
 
 async def test_a_working_directory_that_is_gone_is_told(tools, context, workspace):
-    prepared = await tools["shell"].prepare({"command": "true"}, str(workspace / "gone"))
+    prepared = await tools["shell"].prepare({"command": "true"}, CallScope(str(workspace / "gone")))
     done = await tools["shell"].run(prepared, context)
     assert done.status is ResultStatus.ERROR
     assert "No such file or directory" in done.text
@@ -276,13 +277,13 @@ async def test_a_working_directory_that_is_gone_is_told(tools, context, workspac
 async def test_preparing_shows_the_whole_command_and_binds_to_it(tools, workspace):
     shell = tools["shell"]
     command = "echo " + "x" * 500 + "\n\x1b[2Jrm -rf /"
-    shown = await shell.prepare({"command": command}, str(workspace))
+    shown = await shell.prepare({"command": command}, CallScope(str(workspace)))
     assert shown.command == command
     assert "\n" not in shown.title
     assert "\x1b" not in shown.title
-    again = await shell.prepare({"command": command}, str(workspace))
-    other = await shell.prepare({"command": command + " "}, str(workspace))
-    elsewhere = await shell.prepare({"command": command}, "/")
+    again = await shell.prepare({"command": command}, CallScope(str(workspace)))
+    other = await shell.prepare({"command": command + " "}, CallScope(str(workspace)))
+    elsewhere = await shell.prepare({"command": command}, CallScope("/"))
     assert shown.digest == again.digest
     assert len({shown.digest, other.digest, elsewhere.digest}) == 3
 
@@ -302,7 +303,7 @@ async def test_preparing_shows_the_whole_command_and_binds_to_it(tools, workspac
 )
 async def test_wrong_arguments_are_refused_in_words(tools, workspace, arguments):
     with pytest.raises(Invalid, match="shell: "):
-        await tools["shell"].prepare(arguments, str(workspace))
+        await tools["shell"].prepare(arguments, CallScope(str(workspace)))
 
 
 async def test_a_process_of_nobody_has_no_tree():

@@ -6,7 +6,7 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.item import ResultStatus
-from quintet.domain.tool import Effect
+from quintet.domain.tool import CallScope, Effect
 
 
 async def test_a_new_file_is_made_with_the_directories_above_it(use, workspace):
@@ -21,7 +21,7 @@ async def test_a_new_file_is_made_with_the_directories_above_it(use, workspace):
 
 
 async def test_preparing_changes_nothing_and_shows_the_diff(tools, workspace):
-    prepared = await tools["write"].prepare({"path": "a/b", "content": "x\n"}, str(workspace))
+    prepared = await tools["write"].prepare({"path": "a/b", "content": "x\n"}, CallScope(str(workspace)))
     assert os.listdir(workspace) == []
     assert "+x\n" in prepared.diff
     assert prepared.paths == (str(workspace / "a/b"),)
@@ -61,7 +61,7 @@ async def test_a_hard_link_to_something_outside_is_not_written_through(use, work
 
 async def test_a_file_changed_since_it_was_shown_is_left_alone(tools, workspace, context):
     (workspace / "a").write_text("shown")
-    prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, str(workspace))
+    prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, CallScope(str(workspace)))
     (workspace / "a").write_text("changed meanwhile")
     done = await tools["write"].run(prepared, context)
     assert done.status is ResultStatus.ERROR
@@ -71,7 +71,7 @@ async def test_a_file_changed_since_it_was_shown_is_left_alone(tools, workspace,
 
 
 async def test_a_file_that_appeared_since_is_left_alone(tools, workspace, context):
-    prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, str(workspace))
+    prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, CallScope(str(workspace)))
     (workspace / "a").write_text("theirs")
     assert (await tools["write"].run(prepared, context)).status is ResultStatus.ERROR
     assert (workspace / "a").read_text() == "theirs"
@@ -80,7 +80,7 @@ async def test_a_file_that_appeared_since_is_left_alone(tools, workspace, contex
 async def test_a_directory_swapped_for_a_link_after_preparing_is_refused(tools, workspace, context, tmp_path):
     (workspace / "d").mkdir()
     (tmp_path / "outside").mkdir()
-    prepared = await tools["write"].prepare({"path": "d/a", "content": "mine"}, str(workspace))
+    prepared = await tools["write"].prepare({"path": "d/a", "content": "mine"}, CallScope(str(workspace)))
     (workspace / "d").rmdir()
     (workspace / "d").symlink_to(tmp_path / "outside")
     done = await tools["write"].run(prepared, context)
@@ -99,7 +99,7 @@ async def test_the_same_content_again_writes_nothing(use, workspace):
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", "sub/.GIT/config", ".git"])
 async def test_git_s_own_files_are_not_written(tools, workspace, path):
     with pytest.raises(Invalid, match="belongs to git"):
-        await tools["write"].prepare({"path": path, "content": "x"}, str(workspace))
+        await tools["write"].prepare({"path": path, "content": "x"}, CallScope(str(workspace)))
 
 
 async def test_a_directory_or_binary_in_the_way_is_told(tools, workspace):
@@ -108,14 +108,14 @@ async def test_a_directory_or_binary_in_the_way_is_told(tools, workspace):
     (workspace / "f").write_text("")
     for path, words in (("d", "is a directory"), ("b", "binary"), ("f/x", "Not a directory")):
         with pytest.raises(Invalid, match=words):
-            await tools["write"].prepare({"path": path, "content": "x"}, str(workspace))
+            await tools["write"].prepare({"path": path, "content": "x"}, CallScope(str(workspace)))
 
 
 async def test_what_cannot_be_stored_is_refused(tools, workspace):
     with pytest.raises(Invalid, match="surrogate"):
-        await tools["write"].prepare({"path": "a", "content": "\ud800"}, str(workspace))
+        await tools["write"].prepare({"path": "a", "content": "\ud800"}, CallScope(str(workspace)))
     with pytest.raises(Invalid, match="larger than 4 MiB"):
-        await tools["write"].prepare({"path": "a", "content": "x" * (4 * 1024 * 1024 + 1)}, str(workspace))
+        await tools["write"].prepare({"path": "a", "content": "x" * (4 * 1024 * 1024 + 1)}, CallScope(str(workspace)))
 
 
 async def test_a_disk_that_refuses_leaves_the_old_file_and_nothing_else(use, workspace, monkeypatch):
