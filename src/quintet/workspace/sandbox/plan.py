@@ -54,7 +54,9 @@ def plan(profile: Profile, own: Own) -> Plan:
     mounts = [Mount(place, Kind.HIDE) for place in ours if os.path.isdir(place)]
     trees = _writable_trees(workspace, own) if profile.writable else []
     mounts += [Mount(tree, Kind.WRITE) for tree in trees] or [Mount(workspace, Kind.SHOW)]
-    credentials = {os.path.realpath(place) for place in credential_places(own.environment)}
+    # Most are not there, and resolving is most of the work.
+    named = credential_places(own.environment)
+    credentials = {os.path.realpath(place) if os.path.lexists(place) else place for place in named}
     mounts += _hiding(credentials - set(trees) - {workspace})
     guards = list(_guards(workspace, trees, credentials | set(ours)))
     for guard in guards:
