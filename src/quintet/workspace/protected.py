@@ -110,8 +110,13 @@ def _first_absent(directory: str, name: str) -> str:
     return os.path.join(path, parts[-1])
 
 
+def fold(path: str) -> str:
+    """The path as the most forgiving file system would compare it. Only for refusing: two names may fold to one."""
+    return os.sep.join(_fold(name) for name in path.split(os.sep))
+
+
 def _folded(relative: str) -> tuple[str, ...]:
-    return tuple(_fold(part) for part in relative.split(os.sep))
+    return tuple(fold(relative).split(os.sep))
 
 
 def _fold(name: str) -> str:
