@@ -61,7 +61,7 @@ def _git_places(root: str) -> list[str]:
     git = os.path.join(root, ".git")
     admin = admin_directory(git)
     if not admin:
-        return [git]
+        return [git, *_bare_places(root)]
     places = [] if admin == git else [git]  # a link or a file that only names the directory elsewhere
     if not admin.startswith(root.rstrip(os.sep) + os.sep):
         return places
@@ -72,6 +72,13 @@ def _git_places(root: str) -> list[str]:
     for repository in (admin, *modules):
         places += [_first_absent(repository, name) for name in _GIT]
     return places
+
+
+def _bare_places(root: str) -> list[str]:
+    """A directory that is a repository itself, without a working tree: git obeys the files in it."""
+    if not all(os.path.lexists(os.path.join(root, name)) for name in ("HEAD", "objects", "refs")):
+        return []
+    return [_first_absent(root, name) for name in _GIT]
 
 
 def _modules(admin: str) -> list[str] | None:
