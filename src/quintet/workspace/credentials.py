@@ -18,6 +18,7 @@ from quintet.workspace.key_store import KeyStore
 
 FILE_LIMIT = 65_536
 VALUE_LIMIT = 16_384
+_BY_HAND = "Write the value into a file of that name in `credentials` in Quintet's home, readable for you alone."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -51,7 +52,7 @@ class Credentials:
         """The value. NotFound when there is none; Invalid when it is sealed with a key that is not there."""
         text = self._text(_checked(name))
         if text is None:
-            raise NotFound(f"No credential is stored as {name!r}.", next_step="Store it with `quintet auth`.")
+            raise NotFound(f"No credential is stored as {name!r}.", next_step=_BY_HAND)
         return text
 
     def set(self, name: str, value: str) -> bool:
@@ -138,7 +139,7 @@ class Credentials:
         if key is None or _fingerprint(key) != sealed.key:
             raise Invalid(
                 f"The credential {name!r} is encrypted, and its key is not in this system's key store.",
-                next_step="Unlock the key store, or store the credential again with `quintet auth`.",
+                next_step=f"Unlock the key store. Or: {_BY_HAND}",
             )
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -146,9 +147,7 @@ class Credentials:
         try:
             opened = AESGCM(key).decrypt(base64.b64decode(sealed.nonce), base64.b64decode(sealed.data), name.encode())
         except (InvalidTag, ValueError):
-            raise Invalid(
-                f"The credential {name!r} is damaged.", next_step="Store it again with `quintet auth`."
-            ) from None
+            raise Invalid(f"The credential {name!r} is damaged.", next_step=_BY_HAND) from None
         return opened.decode()
 
 
