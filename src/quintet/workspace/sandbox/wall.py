@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -188,6 +187,8 @@ class Sandbox:
 
     def _tried(self) -> str:
         """The real profile around a look at our own home: what the launcher told, or what went wrong."""
+        import tempfile  # dear, and not needed before the first command
+
         with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
             profile = Profile(os.path.realpath(place))
             words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
