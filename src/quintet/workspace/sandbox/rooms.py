@@ -33,7 +33,7 @@ class Rooms:
         return self._base
 
     def _found(self) -> str:
-        if self._home:
+        if os.path.isdir(self._home):  # making it is not our business
             with contextlib.suppress(OSError):
                 return self._made(os.path.join(os.path.realpath(self._home), "run", "sandbox"))
         import tempfile  # dear, and not needed where there is a home
