@@ -74,6 +74,8 @@ def test_every_tool_says_what_it_can_change():
         "grep",
         "todo",
         "ask_user",
+        "shell_output",
+        "shell_stop",
     }
     assert {name for name, effect in effects.items() if effect is Effect.WRITE} == {"write", "edit"}
     assert effects["shell"] is Effect.EXECUTE

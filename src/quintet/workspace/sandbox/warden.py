@@ -1,0 +1,40 @@
+"""Warden: the parent of a command inside the wall. Everything inside dies with the command, so what it had left running
+must be counted in there, before the end: the warden writes that number to its stdin, which is a pipe to us.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+# It outlives a SIGTERM so that the command has its moment; a handler, unlike ignoring, is not inherited. What the shell
+# itself would say about its child's death is not the command's output. A process that is dead has no exe.
+_SCRIPT = """\
+trap : TERM HUP INT
+exec 3>&2 2>/dev/null
+(exec "$@" </dev/null 2>&3 3>&-)
+code=$?
+left=0
+for process in /proc/[0-9]*; do
+  case $process in /proc/1|/proc/$$) continue;; esac
+  [ -e "$process/exe" ] && left=$((left + 1))
+done
+[ $left = 0 ] || kill -KILL -1
+echo $left >&0
+exit $code
+"""
+
+
+def guarded(argv: Sequence[str]) -> tuple[str, ...]:
+    """The command as the warden's child. Only for the inside of a process namespace: the warden kills all it sees."""
+    return ("/bin/sh", "-c", _SCRIPT, "sh", *argv)
+
+
+def left_behind(pipe: int) -> int:
+    """What the warden wrote, 0 when it was ended before it could. Never waits."""
+    os.set_blocking(pipe, False)
+    try:
+        word = os.read(pipe, 32).strip()
+    except BlockingIOError:
+        return 0
+    return int(word) if word.isdigit() else 0
