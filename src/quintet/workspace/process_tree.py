@@ -1,5 +1,8 @@
 """The processes of a command without a wall: found by process group, by session, by descent, and by the marker in the
 environment, which also finds those that left group and session. Linux reads /proc; elsewhere the group has to do.
+
+We do not adopt orphans (as a child subreaper): nobody would bury those that die, and a command that multiplies would
+fill the machine with its dead.
 """
 
 from __future__ import annotations
@@ -9,16 +12,13 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Collection, Iterable
-from functools import cache
+from collections.abc import Iterable
 
 from quintet.workspace.environment import MARKER
 
 GRACE_S = 0.3  # between asking and killing
 LOOK_S = 0.02
 ROUNDS = 60  # of looking: a tree that forks faster than it is found is given up after that
-_SET_CHILD_SUBREAPER = 36
 _BEGUN = 19  # the field of /proc/N/stat behind the name that tells one process from the next of its number
 
 
@@ -31,7 +31,11 @@ class LooseTree:
         self._known: dict[int, bytes] = {}  # everyone ever found, by the time it began
 
     def members(self, limit: int) -> set[int]:
-        return tree_of(self._process.pid, self._marker, self._known)
+        return tree_of(self._process.pid, self._marker, self._known, limit)
+
+    def strike(self) -> None:
+        """SIGKILL for all who stayed in the group, and so for most. From any thread."""
+        _send((), self._process.pid, signal.SIGKILL)
 
     @property
     def lives_on(self) -> bool:
@@ -65,10 +69,6 @@ class LooseTree:
             _send(found, self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def close(self) -> None:
-        """The command is over: whoever of it had come to us and died is let go."""
-        _bury(self._known, self._process.pid)
-
 
 def group_lives(pid: int) -> bool:
     """Whether any process is left in the group the child began. Cheap; a dead one nobody reaped counts too."""
@@ -90,30 +90,11 @@ def _send(pids: Iterable[int], group: int, number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-@cache
-def adopt_orphans() -> None:
-    """From the first command without a wall on, processes whose parent died come to us instead of to the machine's
-    first process: what ends us for good finds them among our descendants."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _bury(known: Collection[int], session: int) -> None:
-    """Reap the dead that came to us. Never another child of ours, whose own watcher waits for it."""
-    for pid in children(os.getpid()):
-        fields = _fields(str(pid))
-        ours = pid != session and fields is not None and (pid in known or int(fields[3]) == session)
-        if ours and fields is not None and fields[0] == b"Z":
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-
-
-def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None) -> set[int]:
+def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None, limit: int = 0) -> set[int]:
     """The living processes of the call (the dead that wait to be reaped left out). Blocking, a few milliseconds.
 
-    `known` remembers between two looks: who was found once is found again, whatever it did to hide meanwhile.
+    `known` remembers between two looks: who was found once is found again, whatever it did to hide meanwhile. With a
+    limit it stops there, and looks at the youngest first: whoever multiplies is found at once.
     """
     known = {} if known is None else known
     parents: dict[int, int] = {}
@@ -123,7 +104,7 @@ def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None) -> set
     names = _processes()
     if not names:
         return {pid} if group_lives(pid) else set()
-    for name in names:
+    for name in sorted(names, key=int, reverse=True):
         fields, number = _fields(name), int(name)
         if fields is None or fields[0] in (b"Z", b"X") or number == os.getpid():
             continue
@@ -131,6 +112,8 @@ def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None) -> set
         in_session = pid in (number, int(fields[2]), int(fields[3]))
         if in_session or known.get(number) == fields[_BEGUN] or _carries(name, tag):
             found.add(number)
+            if len(found) == limit:
+                return found
     grown = True
     while grown:
         below = {child for child, parent in parents.items() if parent in found}

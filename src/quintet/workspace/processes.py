@@ -17,7 +17,7 @@ from enum import StrEnum
 import msgspec
 
 from quintet.workspace.environment import MARKER
-from quintet.workspace.process_tree import GRACE_S, LooseTree, adopt_orphans
+from quintet.workspace.process_tree import GRACE_S, LooseTree
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import left_behind
@@ -163,8 +163,7 @@ class _Run:
         if (caps := self._child.caps) is None:
             watching = self._loop.create_future()
         else:
-            adopt_orphans()
-            watching = asyncio.ensure_future(over_the_cap(self.tree.members, caps))
+            watching = asyncio.ensure_future(over_the_cap(self.tree, caps))
         try:
             async with asyncio.timeout(self._child.timeout_s):
                 await asyncio.wait((self._over, watching), return_when=asyncio.FIRST_COMPLETED)
@@ -211,7 +210,6 @@ class _Run:
         for handle in list(self._pipes):
             self._shut(handle)
         self._let_go()
-        self.tree.close()
 
     def _let_go(self) -> None:
         for handle in (*self._pipes, self._report):

@@ -29,6 +29,13 @@ class WalledTree:
     def members(self, limit: int) -> list[int]:
         return descendants(self._process.pid, limit)
 
+    def strike(self) -> None:
+        """SIGKILL for the wall and so for all inside. From any thread."""
+        first = self._first()
+        self._kill(first)
+        if first is not None:
+            os.close(first)
+
     async def end(self, grace_s: float = GRACE_S) -> int:
         """SIGTERM inside, a moment of grace, then the wall falls. How many processes there were inside."""
         first = self._first()
@@ -59,9 +66,6 @@ class WalledTree:
             select.select([first], [], [], DEAD_WITHIN_S)
             os.close(first)
         self._process.wait()
-
-    def close(self) -> None:
-        """Nothing of it can have come to us."""
 
     def _first(self) -> int | None:
         """A handle on the first process inside. None: it has not begun, and dies with its parent; or it is over."""

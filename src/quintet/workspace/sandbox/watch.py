@@ -8,29 +8,49 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Literal
+from typing import Literal, Protocol
 
 from quintet.workspace.sandbox.limits import Caps
 
 EVERY_S = 0.1
+GLANCE_S = 0.02  # between two readings of how many processes the machine has, which costs next to nothing
 SHARE = 5  # looking takes at most one part in so many of the time
-Members = Callable[[int], Collection[int]]  # the tree's processes, at most so many of them
 Over = Literal["processes", "memory"]
 
 
-async def over_the_cap(members: Members, caps: Caps) -> Over:
-    """Returns when a cap is exceeded; cancelled when the command ends before."""
+class Watched(Protocol):
+    def members(self, limit: int) -> Collection[int]:
+        """The tree's processes, at most so many of them."""
+
+    def strike(self) -> None:
+        """SIGKILL to what can be reached in one go. From any thread."""
+
+
+async def over_the_cap(tree: Watched, caps: Caps) -> Over:
+    """Returns when a cap is exceeded and the worst is over; cancelled when the command ends before."""
     loop = asyncio.get_running_loop()
     pause_s = EVERY_S
     while True:
-        await asyncio.sleep(pause_s)
-        over, took_s = await loop.run_in_executor(_thread(), _timed_look, members, caps)
+        usual = _processes_here()
+        due = loop.time() + pause_s
+        while loop.time() < due and _processes_here() - usual <= caps.processes:
+            await asyncio.sleep(GLANCE_S)
+        over, took_s = await loop.run_in_executor(_thread(), _judge, tree, caps)
         if over is not None:
             return over
         pause_s = max(EVERY_S, SHARE * took_s)
+
+
+def _processes_here() -> int:
+    """Of the whole machine: a sudden rise is a reason to look at once. 0 where that is not told."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return int(file.read().split()[3].partition(b"/")[2])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 @cache
@@ -39,13 +59,15 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "watch")
 
 
-def _timed_look(members: Members, caps: Caps) -> tuple[Over | None, float]:
+def _judge(tree: Watched, caps: Caps) -> tuple[Over | None, float]:
     begun = time.monotonic()
-    return look(members, caps), time.monotonic() - begun
+    over = look(tree.members(caps.processes + 1), caps)
+    if over is not None:
+        tree.strike()  # from here: where the machine is at its limit, the event loop's next turn may be long in coming
+    return over, time.monotonic() - begun
 
 
-def look(members: Members, caps: Caps) -> Over | None:
-    pids = members(caps.processes + 1)
+def look(pids: Collection[int], caps: Caps) -> Over | None:
     if len(pids) > caps.processes:
         return "processes"
     if sum(map(_resident, pids)) <= caps.memory:
