@@ -20,6 +20,9 @@ VERSION = 1
 FILE = "config.toml"
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Directory = Annotated[
+    str, msgspec.Meta(pattern=r"^(/|~/)[^\0]*[^/\0]$")
+]  # absolute, or in the user's own; never / itself
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -39,6 +42,7 @@ class Sandbox(msgspec.Struct, frozen=True):
     max_processes: Count | None = None  # None: the usual caps of a command
     max_memory_mib: Count | None = None
     max_file_mib: Count | None = None
+    writable: tuple[Directory, ...] = ()  # beside the workspace, e.g. package caches
 
 
 class Limits(msgspec.Struct, frozen=True):

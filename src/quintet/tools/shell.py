@@ -22,7 +22,7 @@ from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.processes import Child, Ended, Receiver, run_child
-from quintet.workspace.sandbox.limits import limited
+from quintet.workspace.sandbox.limits import limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
 from quintet.workspace.sandbox.warden import guarded
@@ -162,10 +162,11 @@ class ShellTool:
         if profile is None:
             loose = replace(child, argv=limited(child.argv, self._settings.caps))
             return await run_child(loose, receive, started)
-        argv = guarded(child.argv)
-        async with self._sandbox.confined(argv, child.cwd, child.environment, profile) as inside:
+        argv, limits = guarded(child.argv), rlimits(self._settings.caps)
+        async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
             walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)
-            return await run_child(walled, receive, started)
+            ended = await run_child(walled, receive, started)
+        return replace(ended, put_back=tuple(inside.put_back))
 
     def _child(self, given: ShellArguments, prepared: Prepared, context: ToolContext) -> Child:
         # Unique whatever the provider called the call: processes are found and ended by this name.
@@ -180,6 +181,7 @@ class ShellTool:
             self._guard.workspace(context.cwd),
             writable=writable(context.mode, context.confine),
             network=network(context.mode, self._settings, asked=prepared.network),
+            scratch=self._sandbox.scratch(context.thread),
         )
 
 

@@ -21,6 +21,8 @@ def outcome(command: str, child: Child, ended: Ended, text: str) -> ToolOutcome:
             f"{ended.left_behind} process{plural} left running in the background ended with it; "
             "what shall go on is started with background: true"
         )
+    if ended.put_back:
+        notes.append(f"it may not change {', '.join(ended.put_back)}, which was put back as it had been")
     text = text or "(no output)"
     if notes:
         text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"

@@ -41,6 +41,7 @@ class Ended(msgspec.Struct, frozen=True):
     cause: Cause
     code: int  # as waitpid says: negative = killed by that signal
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
+    put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
 
 
 class Child(msgspec.Struct, frozen=True):

@@ -8,19 +8,28 @@ import os
 from collections.abc import Sequence
 
 # It outlives a SIGTERM so that the command has its moment; a handler, unlike ignoring, is not inherited. What the shell
-# itself would say about its child's death is not the command's output. A process that is dead has no exe.
+# itself would say about its child's death is not the command's output. A process that is dead has no exe. It goes only
+# when nobody else is left, since the wall's furniture is put away after it.
 _SCRIPT = """\
+count() {
+  left=0
+  for process in /proc/[0-9]*; do
+    case $process in /proc/1|/proc/$$) continue;; esac
+    [ -e "$process/exe" ] && left=$((left + 1))
+  done
+}
 trap : TERM HUP INT
 exec 3>&2 2>/dev/null
 (exec "$@" </dev/null 2>&3 3>&-)
 code=$?
-left=0
-for process in /proc/[0-9]*; do
-  case $process in /proc/1|/proc/$$) continue;; esac
-  [ -e "$process/exe" ] && left=$((left + 1))
-done
-[ $left = 0 ] || kill -KILL -1
+count
 echo $left >&0
+rounds=0
+while [ $left != 0 ] && [ $rounds -lt 1000 ]; do
+  kill -KILL -1
+  rounds=$((rounds + 1))
+  count
+done
 exit $code
 """
 
