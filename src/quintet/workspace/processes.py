@@ -21,7 +21,7 @@ from quintet.workspace.process_tree import GRACE_S, LooseTree
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import left_behind
-from quintet.workspace.sandbox.watch import over_the_cap
+from quintet.workspace.sandbox.watch import Watch
 
 READ_SIZE = 65_536
 DRAIN_S = 0.25  # how long output is awaited after the exit, when someone else still holds the pipes
@@ -161,10 +161,8 @@ class _Run:
             self._over.set_result(cause)
 
     async def until_over(self) -> Cause:
-        if (caps := self._child.caps) is None:
-            watching = self._loop.create_future()
-        else:
-            watching = asyncio.ensure_future(over_the_cap(self.tree, caps))
+        watch = Watch(self.tree, self._child.caps) if self._child.caps else None
+        watching = asyncio.ensure_future(watch.until_over()) if watch else self._loop.create_future()
         try:
             async with asyncio.timeout(self._child.timeout_s):
                 await asyncio.wait((self._over, watching), return_when=asyncio.FIRST_COMPLETED)
@@ -172,7 +170,11 @@ class _Run:
             return Cause.TIMEOUT
         finally:
             watching.cancel()
-        return self._over.result() if self._over.done() else Cause(watching.result())
+        if watch and watch.over:  # its blow may be felt before its word is heard
+            return Cause(watch.over)
+        if watching.done():
+            watching.result()  # the watch itself has failed
+        return self._over.result()
 
     async def drain(self) -> None:
         """Take what the child wrote before it exited. What it wrote lies in the pipes already; the wait is bounded

@@ -17,6 +17,7 @@ from quintet.workspace.sandbox.limits import Caps
 
 EVERY_S = 0.1
 GLANCE_S = 0.02  # between two readings of how many processes the machine has, which costs next to nothing
+RISE = 64  # more than that, and the next look is due at once
 SHARE = 5  # looking takes at most one part in so many of the time
 Over = Literal["processes", "memory"]
 
@@ -29,19 +30,38 @@ class Watched(Protocol):
         """SIGKILL to what can be reached in one go. From any thread."""
 
 
-async def over_the_cap(tree: Watched, caps: Caps) -> Over:
-    """Returns when a cap is exceeded and the worst is over; cancelled when the command ends before."""
-    loop = asyncio.get_running_loop()
-    pause_s = EVERY_S
-    while True:
-        usual = _processes_here()
-        due = loop.time() + pause_s
-        while loop.time() < due and _processes_here() - usual <= caps.processes:
-            await asyncio.sleep(GLANCE_S)
-        over, took_s = await loop.run_in_executor(_thread(), _judge, tree, caps)
-        if over is not None:
-            return over
-        pause_s = max(EVERY_S, SHARE * took_s)
+class Watch:
+    """Over one command."""
+
+    def __init__(self, tree: Watched, caps: Caps) -> None:
+        self._tree = tree
+        self._caps = caps
+        self.over: Over | None = None  # set before anything is killed for it
+
+    async def until_over(self) -> None:
+        """Returns when a cap is exceeded and the worst is over; cancelled when the command ends before."""
+        loop = asyncio.get_running_loop()
+        took_s = 0.0
+        while self.over is None:
+            await _pause(max(EVERY_S, SHARE * took_s))
+            took_s = await loop.run_in_executor(_thread(), self._look)
+
+    def _look(self) -> float:
+        begun = time.monotonic()
+        self.over = judged(self._tree.members(self._caps.processes + 1), self._caps)
+        if self.over is not None:
+            # From here: where the machine is at its limit, the event loop's next turn may be long in coming.
+            self._tree.strike()
+        return time.monotonic() - begun
+
+
+async def _pause(seconds: float) -> None:
+    """Until the next look: shorter where processes suddenly become many."""
+    usual = _processes_here()
+    for _ in range(round(seconds / GLANCE_S)):
+        await asyncio.sleep(GLANCE_S)
+        if _processes_here() - usual > RISE:
+            return
 
 
 def _processes_here() -> int:
@@ -59,15 +79,7 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "watch")
 
 
-def _judge(tree: Watched, caps: Caps) -> tuple[Over | None, float]:
-    begun = time.monotonic()
-    over = look(tree.members(caps.processes + 1), caps)
-    if over is not None:
-        tree.strike()  # from here: where the machine is at its limit, the event loop's next turn may be long in coming
-    return over, time.monotonic() - begun
-
-
-def look(pids: Collection[int], caps: Caps) -> Over | None:
+def judged(pids: Collection[int], caps: Caps) -> Over | None:
     if len(pids) > caps.processes:
         return "processes"
     if sum(map(_resident, pids)) <= caps.memory:
