@@ -10,6 +10,7 @@ from quintet.tools.edit import EditTool
 from quintet.tools.grep import GrepTool
 from quintet.tools.list import ListTool
 from quintet.tools.read import ReadTool
+from quintet.tools.read_skill import ReadSkillTool
 from quintet.tools.shell import ShellTool
 from quintet.tools.shell_output import ShellOutputTool
 from quintet.tools.shell_profile import ShellSettings
@@ -41,6 +42,7 @@ def builtin_tools(
         ShellStopTool(background),
         ListTool(guard),
         GrepTool(guard, environment),
+        ReadSkillTool(guard, home),
         TodoTool(),
         AskUserTool(),
     )
