@@ -63,7 +63,7 @@ class ShellOutputTool:
 def told(look: Look) -> ToolOutcome:
     """A look at a background command, running or over."""
     if look.ended is not None:
-        return outcome(look.command, look.child, look.ended, look.text)
+        return outcome(look.command, look.child, look.ended, look.text or "(nothing new)", say_end=True)
     if look.stopped:
         words = f"stopped after {look.seconds:.0f} s"
     elif look.failure:

@@ -10,11 +10,11 @@ from quintet.workspace.processes import Cause, Child, Ended
 from quintet.workspace.sandbox.limits import MIB, usual_caps
 
 
-def outcome(command: str, child: Child, ended: Ended, text: str) -> ToolOutcome:
-    """The result of a command that is over."""
+def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: bool = False) -> ToolOutcome:
+    """The result of a command that is over. `say_end`: also a good end needs words, since it could still be running."""
     good = ended.cause is Cause.EXITED and not ended.code
     words = end_in_words(child, ended)
-    notes = [] if good else [words]
+    notes = [] if good and not say_end else [words]
     if ended.left_behind:
         plural = "es it had" if ended.left_behind > 1 else " it had"
         notes.append(
