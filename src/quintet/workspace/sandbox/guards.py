@@ -36,7 +36,7 @@ def git_trees(workspace: str) -> tuple[str, ...]:
 
 def guarded(root: str, extra: Iterable[str] = ()) -> Guarded:
     """Guards of a workspace; `extra` are further places in it, such as credentials, that are hidden."""
-    hide = {os.path.realpath(place) for place in extra}
+    hide = {_first_absent(root, os.path.realpath(place)) for place in extra}
     return _sorted_out(root, [*protected_places(root), *_commondir(os.path.join(root, ".git"))], hide)
 
 
@@ -88,6 +88,14 @@ def _between(root: str, place: str) -> Iterator[str]:
     while parent != root and lies_in(parent, root):
         yield parent
         parent = os.path.dirname(parent)
+
+
+def _first_absent(root: str, place: str) -> str:
+    """The place itself, or the first directory on the way to it that is not there: nobody could make it either."""
+    missing = place
+    while not os.path.lexists(place) and place != root:
+        missing, place = place, os.path.dirname(place)
+    return missing
 
 
 def _first_link(root: str, place: str) -> str:

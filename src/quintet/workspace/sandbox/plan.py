@@ -56,7 +56,7 @@ def plan(profile: Profile, own: Own) -> Plan:
     mounts += [Mount(tree, Kind.WRITE) for tree in trees] or [Mount(workspace, Kind.SHOW)]
     credentials = {os.path.realpath(place) for place in credential_places(own.environment)}
     mounts += _hiding(credentials - set(trees) - {workspace})
-    guards = list(_guards(workspace, trees, credentials))
+    guards = list(_guards(workspace, trees, credentials | set(ours)))
     for guard in guards:
         mounts += guard.mounts
     mounts += [Mount(path, Kind.BLANK) for path in listening_sockets()]
@@ -108,12 +108,12 @@ def _hiding(places: Iterable[str]) -> Iterator[Mount]:
             yield Mount(place, Kind.BLANK)
 
 
-def _guards(workspace: str, trees: Sequence[str], credentials: set[str]) -> Iterator[Guarded]:
+def _guards(workspace: str, trees: Sequence[str], hidden: set[str]) -> Iterator[Guarded]:
     for tree in trees:
         if tree in git_trees(workspace):
             yield guarded_git(workspace, tree)
         else:
-            yield guarded(tree, (place for place in credentials if lies_in(place, tree) and place != tree))
+            yield guarded(tree, (place for place in hidden if lies_in(place, tree) and place != tree))
 
 
 def _system(profile: Profile) -> Iterator[Mount]:
