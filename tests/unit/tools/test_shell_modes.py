@@ -188,7 +188,7 @@ async def asked_and_result(app: App, workspace: Path, mode: Mode) -> tuple[Appro
     return first, results[0]
 
 
-@pytest.mark.req("security:S26", "reliability:R19")
+@pytest.mark.req("security:S26")
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("required", ["unset", "false", "true"])
 async def test_where_no_sandbox_works_a_command_is_asked_about_or_refused(
