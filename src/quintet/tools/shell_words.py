@@ -48,6 +48,8 @@ def end_in_words(child: Child, ended: Ended) -> str:
             return f"ended because it had more than {caps.processes} processes at a time"
         case Cause.MEMORY:
             return f"ended because it held more than {caps.memory // MIB} MiB of memory"
+        case Cause.NO_WALL:
+            return "nothing was run: the sandbox could not be built for it"
         case Cause.EXITED:
             return f"exit code {ended.code}" if ended.code >= 0 else _killed(-ended.code, caps.file)
 

@@ -12,7 +12,9 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 
 from quintet.workspace.environment import MARKER
 
@@ -125,21 +127,38 @@ def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None, limit:
 
 def descendants(pid: int, limit: int) -> list[int]:
     """Children and theirs, nearest first, at most so many. Blocking; reads only what belongs to the tree."""
+    below = children if _children_are_told() else _children_of_all().__getitem__
     found: list[int] = []
     place = -1
     while place < len(found) and len(found) < limit:
-        found += children(pid if place < 0 else found[place])
+        found += below(pid if place < 0 else found[place])
         place += 1
     return found[:limit]
 
 
 def children(pid: int) -> list[int]:
     """Empty for one that is gone."""
+    if not _children_are_told():
+        return _children_of_all()[pid]
     found = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found += [int(word) for word in file.read().split()]
+    return found
+
+
+@cache
+def _children_are_told() -> bool:
+    """Whether this kernel lists a process's children; some are built without."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def _children_of_all() -> defaultdict[int, list[int]]:
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for name in _processes():
+        if (fields := _fields(name)) is not None:
+            found[int(fields[1])].append(int(name))
     return found
 
 

@@ -35,6 +35,7 @@ class Cause(StrEnum):
     FLOOD = "flood"  # wrote more than it may
     PROCESSES = "processes"  # more at a time than it may
     MEMORY = "memory"
+    NO_WALL = "no wall"  # the sandbox fell before the command began
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ async def run_child(child: Child, receive: Receiver, started: Callable[[], None]
             await run.tree.end(0 if cause in (Cause.PROCESSES, Cause.MEMORY) else GRACE_S)
         await run.drain()
         left = await run.left_behind() if cause is Cause.EXITED else 0
-        return Ended(cause, run.code(), left)
+        return Ended(Cause.NO_WALL, run.code()) if left is None else Ended(cause, run.code(), left)
     except BaseException:
         await run.end_whatever_comes()
         raise
@@ -184,8 +185,8 @@ class _Run:
         except TimeoutError:
             return
 
-    async def left_behind(self) -> int:
-        """How many processes the child had left running. They have been ended."""
+    async def left_behind(self) -> int | None:
+        """How many processes the child had left running; they have been ended. None: there never was a child."""
         if self._report is not None:
             return left_behind(self._report)
         return await self.tree.end() if self.tree.lives_on else 0

@@ -82,6 +82,22 @@ async def test_a_mode_tightened_after_the_preparation_counts(workspace: Path) ->
     assert not (workspace / "made").exists()
 
 
+@needs_wall
+@pytest.mark.req("security:S26")
+async def test_a_sandbox_that_cannot_be_built_is_not_taken_for_the_commands_own_failure(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = Sandbox(os.environ)
+    tool = ShellTool(sandbox=sandbox)
+    prepared = await tool.prepare({"command": WRITE}, CallScope(str(workspace)))
+    monkeypatch.setattr(sandbox, "_launch", lambda: ("/nowhere/launcher",))
+    done = await tool.run(prepared, FakeToolContext(str(workspace)))
+    assert done.message == "nothing was run: the sandbox could not be built for it"
+    assert "/nowhere/launcher" in done.text
+    assert done.status is ResultStatus.ERROR
+    assert not (workspace / "made").exists()
+
+
 @pytest.fixture
 def listener() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -1,5 +1,6 @@
 """Warden: the parent of a command inside the wall. Everything inside dies with the command, so what it had left running
-must be counted in there, before the end: the warden writes that number to its stdin, which is a pipe to us.
+must be counted in there, before the end: the warden writes that number to its stdin, which is a pipe to us. Before, it
+writes a word there: without that the wall was never finished, and nothing of the command has run.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ count() {
 }
 trap : TERM HUP INT
 exec 3>&2 2>/dev/null
+echo begun >&0
 (exec "$@" </dev/null 2>&3 3>&-)
 code=$?
 count
@@ -39,11 +41,13 @@ def guarded(argv: Sequence[str]) -> tuple[str, ...]:
     return ("/bin/sh", "-c", _SCRIPT, "sh", *argv)
 
 
-def left_behind(pipe: int) -> int:
-    """What the warden wrote, 0 when it was ended before it could. Never waits."""
+def left_behind(pipe: int) -> int | None:
+    """What the warden wrote, 0 when it was ended before it could; None when it never began. Never waits."""
     os.set_blocking(pipe, False)
     try:
-        word = os.read(pipe, 32).strip()
+        words = os.read(pipe, 64).split()
     except BlockingIOError:
-        return 0
-    return int(word) if word.isdigit() else 0
+        words = []
+    if not words:
+        return None
+    return int(words[1]) if len(words) > 1 else 0
