@@ -50,4 +50,5 @@ def left_behind(pipe: int) -> int | None:
         words = []
     if not words:
         return None
-    return int(words[1]) if len(words) > 1 else 0
+    # The command can reach this pipe too: what it writes there deceives nobody about more than this number.
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
