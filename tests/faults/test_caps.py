@@ -30,11 +30,15 @@ Use = Callable[..., Awaitable[ToolOutcome]]
 
 
 @pytest.fixture(params=["walled", "loose"])
-def use(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
+def wall(request: pytest.FixtureRequest) -> str:
     if request.param == "walled" and find_program("bwrap", os.environ) is None:
         pytest.skip("bubblewrap is not installed")
-    sandbox = Sandbox(os.environ, enabled=request.param == "walled")
-    tool = ShellTool(sandbox=sandbox, settings=ShellSettings(caps=CAPS))
+    return str(request.param)
+
+
+@pytest.fixture
+def use(wall: str, tmp_path: Path) -> Use:
+    tool = ShellTool(sandbox=Sandbox(os.environ, enabled=wall == "walled"), settings=ShellSettings(caps=CAPS))
 
     async def call(command: str, **arguments: float) -> ToolOutcome:
         prepared = await tool.prepare({"command": command, **arguments}, CallScope(str(tmp_path)))
@@ -69,7 +73,9 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def test_a_fork_bomb_is_over_within_seconds(use: Use) -> None:
+async def test_a_fork_bomb_is_over_within_seconds(use: Use, wall: str) -> None:
+    if wall == "loose" and os.geteuid() == 0:
+        pytest.skip("root without a wall: no limit of processes holds it, the machine itself stands still meanwhile")
     word = f"bomb{os.getpid()}"
     begun = time.monotonic()
     try:

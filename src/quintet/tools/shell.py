@@ -21,7 +21,7 @@ from quintet.workspace.background import Background
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
-from quintet.workspace.processes import Child, Ended, Receiver, run_child
+from quintet.workspace.processes import Cause, Child, Ended, Receiver, run_child
 from quintet.workspace.sandbox.limits import limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
@@ -32,6 +32,7 @@ TIMEOUT_MOST_S = 600.0
 BACKGROUND_S = 3_600.0
 BACKGROUND_MOST_S = 86_400.0
 COMMAND_LENGTH = 100_000
+WALLS = 3  # built anew when one falls before the command began: what it should hide can vanish while it is built
 OUTPUT_LIMIT = 256 * 1024 * 1024  # bytes; whoever writes more is ended
 
 SPEC = ToolSpec(
@@ -163,9 +164,12 @@ class ShellTool:
             loose = replace(child, argv=limited(child.argv, self._settings.caps))
             return await run_child(loose, receive, started)
         argv, limits = guarded(child.argv), rlimits(self._settings.caps)
-        async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
-            walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)
-            ended = await run_child(walled, receive, started)
+        for _ in range(WALLS):
+            async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
+                walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)
+                ended = await run_child(walled, receive, started)
+            if ended.cause is not Cause.NO_WALL:
+                break
         return replace(ended, put_back=tuple(inside.put_back))
 
     def _child(self, given: ShellArguments, prepared: Prepared, context: ToolContext) -> Child:

@@ -49,7 +49,7 @@ def end_in_words(child: Child, ended: Ended) -> str:
         case Cause.MEMORY:
             return f"ended because it held more than {caps.memory // MIB} MiB of memory"
         case Cause.NO_WALL:
-            return "nothing was run: the sandbox could not be built for it"
+            return f"nothing was run: the sandbox could not be built for it: {ended.wall_words}"
         case Cause.EXITED:
             return f"exit code {ended.code}" if ended.code >= 0 else _killed(-ended.code, caps.file)
 

@@ -13,6 +13,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -20,7 +21,7 @@ from quintet.workspace.environment import MARKER
 from quintet.workspace.process_tree import GRACE_S, LooseTree
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.namespace import WalledTree
-from quintet.workspace.sandbox.warden import left_behind
+from quintet.workspace.sandbox.warden import Report
 from quintet.workspace.sandbox.watch import Watch
 
 READ_SIZE = 65_536
@@ -43,6 +44,7 @@ class Ended(msgspec.Struct, frozen=True):
     code: int  # as waitpid says: negative = killed by that signal
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
     put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
+    wall_words: str = ""  # what the wall said as it fell, before there was a command
 
 
 class Child(msgspec.Struct, frozen=True):
@@ -68,7 +70,9 @@ async def run_child(child: Child, receive: Receiver, started: Callable[[], None]
             await run.tree.end(0 if cause in (Cause.PROCESSES, Cause.MEMORY) else GRACE_S)
         await run.drain()
         left = await run.left_behind() if cause is Cause.EXITED else 0
-        return Ended(Cause.NO_WALL, run.code()) if left is None else Ended(cause, run.code(), left)
+        if left is None:
+            return Ended(Cause.NO_WALL, run.code(), wall_words=run.held_words())
+        return Ended(cause, run.code(), left)
     except BaseException:
         await run.end_whatever_comes()
         raise
@@ -86,8 +90,8 @@ class _Run:
         self._gone = asyncio.Event()  # the child has exited
         self._silent = asyncio.Event()  # both pipes are at their end
         self._pipes: dict[int, str] = {}
-        self._report: int | None = None  # where the warden writes
-        self.process = self._spawn()
+        self._held: list[tuple[str, bytes]] | None = [] if child.walled else None  # before the command has begun
+        self.process, self._report = self._spawn()
         self.tree = (
             WalledTree(self.process, self._gone) if child.walled else LooseTree(self.process, child.environment[MARKER])
         )
@@ -100,8 +104,10 @@ class _Run:
             raise
         for handle in self._pipes:
             self._loop.add_reader(handle, self._read, handle)
+        if self._report is not None:
+            self._loop.add_reader(self._report.pipe, self._hear)
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> tuple[subprocess.Popen[bytes], Report | None]:
         ours, theirs = zip(*(os.pipe() for _ in range(3 if self._child.walled else 2)), strict=True)
         try:
             process = subprocess.Popen(
@@ -122,10 +128,9 @@ class _Run:
             for handle in theirs:
                 os.close(handle)
         self._pipes = {ours[0]: "stdout", ours[1]: "stderr"}
-        self._report = ours[2] if self._child.walled else None
         for handle in self._pipes:
             os.set_blocking(handle, False)
-        return process
+        return process, Report(ours[2]) if self._child.walled else None
 
     def _read(self, handle: int) -> None:
         try:
@@ -138,13 +143,33 @@ class _Run:
             self._shut(handle)
             return
         self._taken += len(data)
+        if self._held is None:
+            self._hand_on(self._pipes[handle], data)
+        else:
+            self._held.append((self._pipes[handle], data))
+        if self._taken > self._child.output_limit:
+            self._finish(Cause.FLOOD)
+
+    def _hand_on(self, stream: str, data: bytes) -> None:
         try:
-            self._receive(self._pipes[handle], data)
+            self._receive(stream, data)
         except Exception as error:
             if not self._over.done():
                 self._over.set_exception(error)
-        if self._taken > self._child.output_limit:
-            self._finish(Cause.FLOOD)
+
+    def _hear(self) -> None:
+        """The warden speaks: what was written until now was the command's, not the wall's."""
+        if self._report is None:
+            return
+        if not self._report.read():
+            self._loop.remove_reader(self._report.pipe)
+        if self._report.begun:
+            held, self._held = self._held or [], None
+            for stream, data in held:
+                self._hand_on(stream, data)
+
+    def held_words(self) -> str:
+        return b"".join(data for _, data in self._held or []).decode("utf-8", "replace").strip()
 
     def _shut(self, handle: int) -> None:
         self._loop.remove_reader(handle)
@@ -163,32 +188,34 @@ class _Run:
 
     async def until_over(self) -> Cause:
         watch = Watch(self.tree, self._child.caps) if self._child.caps else None
-        watching = asyncio.ensure_future(watch.until_over()) if watch else self._loop.create_future()
+        watching = asyncio.ensure_future(watch.until_over()) if watch else None
+        ends: list[asyncio.Future[Any]] = [self._over] if watching is None else [self._over, watching]
         try:
             async with asyncio.timeout(self._child.timeout_s):
-                await asyncio.wait((self._over, watching), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             return Cause.TIMEOUT
         finally:
-            watching.cancel()
+            if watching is not None and not watching.done():
+                watching.cancel()
         if watch and watch.over:  # its blow may be felt before its word is heard
             return Cause(watch.over)
-        if watching.done():
+        if not self._over.done() and watching is not None:
             watching.result()  # the watch itself has failed
         return self._over.result()
 
     async def drain(self) -> None:
         """Take what the child wrote before it exited. What it wrote lies in the pipes already; the wait is bounded
         because whoever inherited them may keep them open, or go on writing, forever."""
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._silent.wait(), DRAIN_S)
-        except TimeoutError:
-            return
+        self._hear()
 
     async def left_behind(self) -> int | None:
         """How many processes the child had left running; they have been ended. None: there never was a child."""
+        self._hear()
         if self._report is not None:
-            return left_behind(self._report)
+            return self._report.left_behind if self._report.begun else None
         return await self.tree.end() if self.tree.lives_on else 0
 
     def code(self) -> int:
@@ -216,9 +243,11 @@ class _Run:
         self._let_go()
 
     def _let_go(self) -> None:
-        for handle in (*self._pipes, self._report):
-            if handle is not None:
-                os.close(handle)
+        for handle in self._pipes:
+            os.close(handle)
+        if self._report is not None:
+            self._loop.remove_reader(self._report.pipe)
+            os.close(self._report.pipe)
 
 
 def _first_to_go(pid: int) -> None:

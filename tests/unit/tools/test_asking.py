@@ -74,6 +74,7 @@ def test_every_tool_says_what_it_can_change():
         "grep",
         "todo",
         "ask_user",
+        "read_skill",
         "shell_output",
         "shell_stop",
     }

@@ -91,11 +91,32 @@ async def test_a_sandbox_that_cannot_be_built_is_not_taken_for_the_commands_own_
     tool = ShellTool(sandbox=sandbox)
     prepared = await tool.prepare({"command": WRITE}, CallScope(str(workspace)))
     monkeypatch.setattr(sandbox, "_launch", lambda: ("/nowhere/launcher",))
-    done = await tool.run(prepared, FakeToolContext(str(workspace)))
-    assert done.message == "nothing was run: the sandbox could not be built for it"
-    assert "/nowhere/launcher" in done.text
-    assert done.status is ResultStatus.ERROR
+    context = FakeToolContext(str(workspace))
+    done = await tool.run(prepared, context)
+    assert done.message.startswith("nothing was run: the sandbox could not be built for it: bwrap: ")
+    assert "/nowhere/launcher" in done.message
+    assert (done.status, context.output) == (ResultStatus.ERROR, [])
     assert not (workspace / "made").exists()
+
+
+@needs_wall
+@pytest.mark.req("security:S26")
+async def test_a_sandbox_that_fails_once_while_it_is_built_is_built_again(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = Sandbox(os.environ)
+    tool = ShellTool(sandbox=sandbox)
+    prepared = await tool.prepare({"command": "echo x >> made; echo once"}, CallScope(str(workspace)))
+    launch, walls = sandbox._launch, []
+
+    def first_fails() -> tuple[str, ...]:
+        walls.append(1)
+        return ("/nowhere/launcher",) if len(walls) == 1 else launch()
+
+    monkeypatch.setattr(sandbox, "_launch", first_fails)
+    done = await tool.run(prepared, FakeToolContext(str(workspace)))
+    assert (done.text, len(walls)) == ("once\n", 2)
+    assert (workspace / "made").read_text() == "x\n"
 
 
 @pytest.fixture

@@ -16,8 +16,16 @@ MEMORY_MOST = 8 * 1024 * MIB
 FILE = 4 * 1024 * MIB
 Limit = tuple[str, int]  # a name of the resource module without RLIMIT_, and its value
 
-# For a command without a wall: `ulimit` counts files in blocks of 512 bytes. A limit that cannot be set is left.
-_LIMITED = 'command ulimit -c 0 2>/dev/null; command ulimit -f "$1" 2>/dev/null; shift; exec "$@"'
+# For a command without a wall. `ulimit` counts files in blocks of 512 bytes, and processes by -u or by -p. A limit that
+# cannot be set is left.
+_LIMITED = """\
+exec 3>&2 2>/dev/null
+command ulimit -c 0
+command ulimit -f "$1"
+command ulimit -u "$2" || command ulimit -p "$2"
+shift 2
+exec "$@" 2>&3 3>&-
+"""
 
 
 class Caps(msgspec.Struct, frozen=True):
@@ -50,8 +58,19 @@ def rlimits(caps: Caps) -> tuple[Limit, ...]:
 
 
 def limited(argv: Sequence[str], caps: Caps) -> tuple[str, ...]:
-    """The command with what can be set for one without a wall. Not NPROC: there it counts all of the user's work."""
-    return ("/bin/sh", "-c", _LIMITED, "sh", str(caps.file // 512), *argv)
+    """The command with what can be set for one without a wall. There NPROC counts all that the user runs, so what runs
+    already comes on top; root is not held by it."""
+    processes = processes_here() + 4 * caps.processes
+    return ("/bin/sh", "-c", _LIMITED, "sh", str(caps.file // 512), str(processes), *argv)
+
+
+def processes_here() -> int:
+    """Of the whole machine, threads included. 0 where that is not told."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return int(file.read().split()[3].partition(b"/")[2])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def _memory() -> int:

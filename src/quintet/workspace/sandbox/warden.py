@@ -41,14 +41,30 @@ def guarded(argv: Sequence[str]) -> tuple[str, ...]:
     return ("/bin/sh", "-c", _SCRIPT, "sh", *argv)
 
 
-def left_behind(pipe: int) -> int | None:
-    """What the warden wrote, 0 when it was ended before it could; None when it never began. Never waits."""
-    os.set_blocking(pipe, False)
-    try:
-        words = os.read(pipe, 64).split()
-    except BlockingIOError:
-        words = []
-    if not words:
-        return None
-    # The command can reach this pipe too: what it writes there deceives nobody about more than this number.
-    return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+class Report:
+    """Our end of the warden's pipe. Never waits."""
+
+    def __init__(self, pipe: int) -> None:
+        os.set_blocking(pipe, False)
+        self.pipe = pipe
+        self._words = b""
+
+    def read(self) -> bool:
+        """Take what is there; False when there will be no more."""
+        try:
+            data = os.read(self.pipe, 64)
+        except BlockingIOError:
+            return True
+        self._words = (self._words + data)[:64]  # the command can reach this pipe too, and write what it likes
+        return bool(data)
+
+    @property
+    def begun(self) -> bool:
+        """Otherwise the wall has not been finished, and nothing of the command has run."""
+        return b"\n" in self._words
+
+    @property
+    def left_behind(self) -> int:
+        """0 also when the warden was ended before it could count."""
+        words = self._words.split()
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Literal, Protocol
 
-from quintet.workspace.sandbox.limits import Caps
+from quintet.workspace.sandbox.limits import Caps, processes_here
 
 EVERY_S = 0.1
 GLANCE_S = 0.02  # between two readings of how many processes the machine has, which costs next to nothing
@@ -57,20 +57,11 @@ class Watch:
 
 async def _pause(seconds: float) -> None:
     """Until the next look: shorter where processes suddenly become many."""
-    usual = _processes_here()
+    usual = processes_here()  # of the whole machine: a sudden rise is a reason to look at once
     for _ in range(round(seconds / GLANCE_S)):
         await asyncio.sleep(GLANCE_S)
-        if _processes_here() - usual > RISE:
+        if processes_here() - usual > RISE:
             return
-
-
-def _processes_here() -> int:
-    """Of the whole machine: a sudden rise is a reason to look at once. 0 where that is not told."""
-    try:
-        with open("/proc/loadavg", "rb") as file:
-            return int(file.read().split()[3].partition(b"/")[2])
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 @cache
