@@ -50,6 +50,7 @@ roots = ["/src"]
 mode = "auto"
 required = true
 network = ["example.org"]
+writable = ["~/.cache/pip", "/var/cache/own"]
 
 [limits]
 interaction_timeout_s = 60
@@ -104,6 +105,7 @@ def test_every_key_is_read():
     assert made.policy.rules == {"shell: git status *": "allow"}
     assert made.sandbox.network == ("example.org",)
     assert made.sandbox.required is True
+    assert made.sandbox.writable == ("~/.cache/pip", "/var/cache/own")
     assert made.limits.storage_quota == "5GB"
     assert made.mcp["files"].command == ("mcp-files", ".")
     assert made.hooks[0].matcher == "shell"
@@ -134,6 +136,8 @@ def test_no_file_is_the_defaults(tmp_path):
         ("[policy]\nmode = 'yolo'", "Use one of read-only, ask, allow."),
         ("[policy.rules]\n'shell' = 'maybe'", "Use one of allow, ask, deny."),
         ("[sandbox]\nmode = 'on'", "Use one of auto, off."),
+        ("[sandbox]\nwritable = ['cache']", "`sandbox.writable` (in one of its entries): expected `str` (absolute, or"),
+        ("[sandbox]\nwritable = ['/']", "(absolute, or from ~/)"),
         ("hooks = 1", "`hooks`: expected `list`, got `int`"),
         ("[[hooks]]\nevent = 'x'", "hooks[0] needs `command`"),
         ("version = 'new'", "`version`: expected `int`, got `str`"),

@@ -20,6 +20,7 @@ from quintet.tools.write import WriteTool
 from quintet.workspace.background import Background
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.sandbox.wall import Sandbox
+from quintet.workspace.seen import Seen
 
 
 def builtin_tools(
@@ -31,12 +32,12 @@ def builtin_tools(
     shell: ShellSettings | None = None,
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part."""
-    guard = PathGuard(home)
+    guard, seen = PathGuard(home), Seen()
     background = background or Background()
     return (
-        ReadTool(guard),
-        WriteTool(guard),
-        EditTool(guard),
+        ReadTool(guard, seen),
+        WriteTool(guard, seen),
+        EditTool(guard, seen),
         ShellTool(environment, sandbox=sandbox, guard=guard, background=background, settings=shell),
         ShellOutputTool(background),
         ShellStopTool(background),
