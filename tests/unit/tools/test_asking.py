@@ -77,7 +77,6 @@ def test_every_tool_says_what_it_can_change():
         "read_skill",
         "todo",
         "ask_user",
-        "read_skill",
         "shell_output",
         "shell_stop",
     }
