@@ -112,7 +112,7 @@ class Blobs:
     def _directories(self) -> list[str]:
         try:
             with os.scandir(self._root) as entries:
-                return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+                return sorted(entry.path for entry in entries if len(entry.name) == 2)
         except FileNotFoundError:
             return []
 

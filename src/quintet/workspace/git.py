@@ -1,9 +1,9 @@
 """Git as a reader that nothing in a repository can steer.
 
 A repository's own config is never read by the git we run: it names programs (fsmonitor, hooks, pagers, filters, ssh,
-helpers) and places (includes, other work trees, remotes that objects are fetched from). Git is given an empty repository
-of ours instead, that borrows the objects, a copy of the index and the work tree; a few harmless settings are copied word
-by word. Everything that could run something is switched off by name as well, should a git find another way to it.
+helpers) and places (includes, other work trees, remotes to fetch objects from). Git is given an empty repository of
+ours instead, with the real one's objects, a copy of its index and its work tree; a few harmless settings are copied.
+What could run something is switched off by name as well, should some git find another way to it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -25,11 +26,14 @@ from quintet.workspace.processes import Cause, Child, run_child
 WITHIN_S = 20.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
 _CONFIG_LIMIT = 1024 * 1024
+_INDEX_LIMIT = 256 * 1024 * 1024
 
 # Settings that say how bytes and names in the work tree are to be understood; nothing else is taken over.
 _TAKEN = frozenset(
-    "core.filemode core.symlinks core.ignorecase core.precomposeunicode core.trustctime core.checkstat core.autocrlf"
-    " core.eol extensions.objectformat".split()
+    {
+        *("core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode", "core.trustctime"),
+        *("core.checkstat", "core.autocrlf", "core.eol", "extensions.objectformat"),
+    }
 )
 _PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
 
@@ -69,6 +73,7 @@ class Index(msgspec.Struct, frozen=True):
 
     data: bytes
     mtime_ns: int
+    mode: int = 0o644  # of its file: made under the same umask as the files git checks out
 
 
 class Git:
@@ -98,6 +103,7 @@ class Repository:
 
     def __init__(self, program: str, path: str, layout: Layout, place: str) -> None:
         self.layout = layout
+        self.converts = False  # whether line ends in the work tree may differ from those in the objects
         self._place = place
         self._program = program
         self._environment = {
@@ -109,14 +115,13 @@ class Repository:
             "GIT_WORK_TREE": layout.top,
             "GIT_INDEX_FILE": os.path.join(place, "index"),
             "GIT_OBJECT_DIRECTORY": layout.objects,
-            MARKER: f"git-{os.path.basename(place)}",
         }
         off = (*_OFF, f"core.excludesFile={layout.exclude}", f"core.attributesFile={layout.attributes}")
         self._options = [word for setting in off for word in ("-c", setting)]
 
     async def take_settings(self) -> None:
         """Copy what says how the work tree is to be read. `--file` without includes runs and follows nothing."""
-        if not os.path.isfile(self.layout.config):
+        if not await on_disk(os.path.isfile, self.layout.config):
             return
         command = ("config", "--file", self.layout.config, "--no-includes", "--list", "-z")
         listed = await self.ask(*command, output_limit=_CONFIG_LIMIT)
@@ -126,13 +131,17 @@ class Repository:
             if name.lower() in _TAKEN and _PLAIN.fullmatch(value):
                 section, _, key = name.lower().partition(".")
                 sections[section].append(f"{key} = {value}")
-        text = "".join(
-            f"[{section}]\n" + "".join(f"\t{line}\n" for line in lines) for section, lines in sections.items()
-        )
-        with open(os.path.join(self._place, "git", "config"), "w", encoding="ascii") as file:
-            file.write(text)
+        self.converts = any(line.startswith(("autocrlf", "eol")) for line in sections["core"])
+        await on_disk(_write_config, os.path.join(self._place, "git", "config"), sections)
 
-    async def ask(self, *command: str, given: bytes = b"", output_limit: int = OUTPUT_LIMIT) -> bytes:
+    async def refresh(self) -> Index:
+        """Let git look at every file whose times or inode are not those in the index; the better index."""
+        await self.ask("update-index", "-q", "--refresh", "--ignore-submodules", codes=(0, 1))  # 1: some did change
+        return await on_disk(_read_index, self._environment["GIT_INDEX_FILE"])
+
+    async def ask(
+        self, *command: str, given: bytes = b"", output_limit: int = OUTPUT_LIMIT, codes: tuple[int, ...] = (0,)
+    ) -> bytes:
         """What git answers to one of its reading commands. GitFailed when it fails, takes too long or says too much."""
         out: list[bytes] = []
         complaint: list[bytes] = []
@@ -144,13 +153,15 @@ class Repository:
         with tempfile.TemporaryFile(dir=self._place) as questions:
             questions.write(given)
             questions.seek(0)
-            child = Child(argv, self.layout.top, self._environment, WITHIN_S, output_limit, questions.fileno())
+            # Each child is marked for itself: two run at the same time, and the end of one must not end the other.
+            environment = {**self._environment, MARKER: f"git-{os.urandom(8).hex()}"}
+            child = Child(argv, self.layout.top, environment, WITHIN_S, output_limit, questions.fileno())
             ended = await run_child(child, receive)
         if ended.cause is Cause.TIMEOUT:
             raise GitFailed(f"git {command[0]} did not answer within {WITHIN_S:.0f} s")
         if ended.cause is Cause.FLOOD:
             raise GitFailed(f"git {command[0]} answered more than {output_limit // 1024 // 1024} MiB")
-        if ended.code != 0:
+        if ended.code not in codes:
             words = b"".join(complaint).decode("utf-8", "replace").strip().split("\n")[0][:200]
             raise GitFailed(f"git {command[0]} failed: {words or f'exit {ended.code}'}")
         return b"".join(out)
@@ -177,11 +188,23 @@ def _shell_around(scratch: str, layout: Layout, index: Index | None) -> str:
     return place
 
 
+def _write_config(path: str, sections: Mapping[str, list[str]]) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        for section, lines in sections.items():
+            file.write(f"[{section}]\n" + "".join(f"\t{line}\n" for line in lines))
+
+
 def read_index(layout: Layout) -> Index | None:
     """The index as it is now; None when there is none yet. Git replaces it in one move, so no lock is needed."""
     try:
-        handle = os.open(layout.index, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return _read_index(layout.index)
     except FileNotFoundError:
         return None
-    with os.fdopen(handle, "rb") as file:
-        return Index(file.read(), os.fstat(file.fileno()).st_mtime_ns)
+
+
+def _read_index(path: str) -> Index:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _INDEX_LIMIT:
+            raise GitFailed("the repository's index is no file that could be read")
+        return Index(file.read(), found.st_mtime_ns, stat.S_IMODE(found.st_mode))

@@ -1,12 +1,14 @@
-"""Where a repository keeps its parts: found by reading `.git`, never by running git. Knows nothing of what is in them."""
+"""Where a repository keeps its parts: found by reading `.git`, never by running git. Does not look into them."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import msgspec
 
 _POINTER_LIMIT = 4_096
+_RULES_LIMIT = 1024 * 1024
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -36,6 +38,10 @@ class Layout(msgspec.Struct, frozen=True):
     def attributes(self) -> str:
         return os.path.join(self.common, "info", "attributes")
 
+    def exclude_digest(self) -> str:
+        """Of the ignore rules among git's own files: other rules let other files appear."""
+        return hashlib.sha256(_text(self.exclude, _RULES_LIMIT).encode("utf-8", "surrogateescape")).hexdigest()
+
     def borrowed_from(self) -> list[str]:
         """Other object stores this one leans on."""
         text = _text(os.path.join(self.objects, "info", "alternates"))
@@ -61,12 +67,12 @@ def _pointed_to(path: str) -> str:
     return os.path.realpath(os.path.join(os.path.dirname(path), line[len("gitdir:") :].strip()))
 
 
-def _text(path: str) -> str:
+def _text(path: str, limit: int = _POINTER_LIMIT) -> str:
     """The beginning of a small file; nothing when it cannot be read. O_NONBLOCK: it may be a pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            text = os.read(handle, _POINTER_LIMIT).decode("utf-8", "surrogateescape")
+            text = os.read(handle, limit).decode("utf-8", "surrogateescape")
         finally:
             os.close(handle)
     except OSError:
