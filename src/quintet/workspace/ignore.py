@@ -54,6 +54,7 @@ class Ignored:
 
     def __init__(self, root: str, hides: Callable[[str], bool] | None = None) -> None:
         self.root = os.path.realpath(root)
+        self.entered: list[str] = []  # directories that were walked, from the root
         self.unread: list[str] = []  # directories that could not be walked, from the root, with the reason
         self._hides = hides
         self._scopes: dict[str, _Scope] = {}
@@ -105,6 +106,7 @@ class Ignored:
                 below = self._entered(path, name, handle, depth=len(waiting))
                 if below < 0:
                     continue
+                self.entered.append(path)
                 waiting.append((below, path, scope, []))  # from here on it is closed whatever happens
                 files, names, scope = self._listed(path, below, scope)
                 waiting[-1] = (below, path, scope, names)
