@@ -7,14 +7,17 @@ does itself change nothing about the question: what differs from that index is w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from quintet.workspace.files import on_disk
 from quintet.workspace.git import Index, Repository
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.ignore import Ignored
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -23,6 +26,7 @@ _LISTING = ("ls-files", "--others", "--exclude-standard", "-z")
 _CHANGED = ("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
 _ARGUMENTS = 400  # paths in one command line
 _REFRESH_OVER = 300  # files that look changed: more of them mean that the index is stale, not that all were edited
+_ROOMS_LIMIT = 1_000  # directories that hold nothing tracked, looked into for more of them
 _BATCH_BYTES = 16 * 1024 * 1024
 _OBJECT_LIMIT = 64 * 1024 * 1024
 _GITLINK, _LINK = 0o160000, 0o120000
@@ -41,7 +45,7 @@ class Tracked(NamedTuple):
 class Look(NamedTuple):
     changed: tuple[Tracked, ...]  # tracked, and not as in the index
     others: tuple[str, ...]  # neither tracked nor ignored
-    directories: tuple[str, ...]  # that hold nothing tracked, and nothing listed
+    directories: tuple[str, ...]  # that hold nothing tracked
     nested: tuple[str, ...]  # repositories of their own
     unnamed: int  # files whose names are no UTF-8
 
@@ -76,11 +80,13 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
         better = await repository.refresh()
         raw = await repository.ask(*_CHANGED)
     changed, odd = _changed(raw)
-    names = [_name(path) for path in files]
+    top = repository.layout.top
+    within, rooms = await on_disk(_unlisted, top, [file.path for file in changed], [*map(os.fsdecode, directories)])
+    names = [*(_name(path) for path in files), *within]
     found = Look(
         tuple(changed),
         tuple(name for name in names if name is not None),
-        tuple(name for path in directories if (name := _name(path))),
+        tuple(path for path in rooms if _name(os.fsencode(path))),
         tuple(os.fsdecode(path) for path in nested),
         odd + names.count(None),
     )
@@ -112,9 +118,29 @@ async def together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]
     return one.result(), other.result()
 
 
+def _unlisted(top: str, changed: Sequence[str], whole: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What git passes over: the files in a directory that stands where the index has a file, and the directories in
+    those that hold nothing tracked."""
+    ignored = Ignored(top)
+    instead = [path for path in changed if os.path.isdir(os.path.join(top, path)) and not _is_link(top, path)]
+    files = [found.path for path in instead for found in ignored.walk(path)]
+    rooms = list(whole)
+    for place in rooms:  # grows on the way
+        if len(rooms) > _ROOMS_LIMIT:
+            break
+        with contextlib.suppress(OSError), os.scandir(os.path.join(top, place)) as entries:
+            rooms += [f"{place}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return [path for path in files if _name(os.fsencode(path))], rooms
+
+
+def _is_link(top: str, path: str) -> bool:
+    """Whether a path is a link, or lies behind one."""
+    return os.path.realpath(os.path.join(top, path)) != os.path.join(top, path)
+
+
 async def _others(repository: Repository) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """(files, directories without files, nested repositories). Directories that hold nothing tracked come as one line
-    first, so that empty ones are seen too."""
+    """(files, directories that hold nothing tracked, repositories inside). Such a directory comes as one line first,
+    so that empty ones are seen too."""
     first = [path for path in (await repository.ask(*_LISTING, "--directory")).split(b"\0") if path]
     whole = [path for path in first if path.endswith(b"/")]
     files = [path for path in first if not path.endswith(b"/")]
@@ -124,9 +150,8 @@ async def _others(repository: Repository) -> tuple[list[bytes], list[bytes], lis
     inside = [path for path in (await repository.ask(*_LISTING, "--", *ways)).split(b"\0") if path]
     nested = [path for path in inside if path.endswith(b"/")]
     files = sorted({*files, *(path for path in inside if not path.endswith(b"/"))})
-    full = {above for path in [*files, *nested] for above in _above(path)}
-    empty = [path.rstrip(b"/") for path in whole if path.rstrip(b"/") not in full and path not in nested]
-    return files, empty, [path.rstrip(b"/") for path in nested]
+    directories = [path.rstrip(b"/") for path in whole if path not in nested]
+    return files, directories, [path.rstrip(b"/") for path in nested]
 
 
 def _above(path: bytes) -> Iterable[bytes]:
@@ -164,29 +189,24 @@ async def contents(repository: Repository, files: Sequence[Tracked]) -> AsyncIte
 
 
 async def _blobs(
-    repository: Repository, files: Sequence[Tracked], stats: dict[str, int], attributes: dict[str, dict[str, str]]
+    repository: Repository, files: Sequence[Tracked], sizes: dict[str, int], attributes: dict[str, dict[str, str]]
 ) -> list[Blob]:
-    plain = await read_objects(repository, [file.object for file in files])
-    found: dict[str, Blob] = {}
-    converted: list[Tracked] = []
+    objects = await read_objects(repository, [file.object for file in files])
+    found: list[Blob] = []
     for file in files:
-        data, size, said = plain.get(file.object), stats.get(file.path, -1), attributes.get(file.path, {})
+        said = attributes.get(file.path, {})
         converts = repository.converts or any(said.get(name) for name in _CONVERTING)
-        if data is None or (said.get("filter") and file.mode != _LINK):
-            found[file.path] = Blob(file, None, plain=False)
-        elif file.mode == _LINK or size == len(data) or (size == 0 and not converts):
-            found[file.path] = Blob(file, data, plain=True)
-        elif size > 0 and converts:
-            converted.append(file)
+        data = None if said.get("filter") and file.mode != _LINK else objects.get(file.object)
+        size = sizes.get(file.path, -1)
+        if data is None:
+            found.append(Blob(file, None, plain=False))
+        elif file.mode == _LINK or size == len(data) or (size == 0 and not converts):  # 0: git was not sure either
+            found.append(Blob(file, data, plain=True))
         else:
-            found[file.path] = Blob(file, None, plain=False)
-    if converted:
-        given = "".join(f"{file.object} {file.path}\n" for file in converted).encode()
-        answers = _objects(await repository.ask("cat-file", "--batch", "--filters", given=given))
-        for file, data in zip(converted, answers, strict=False):
-            right = data is not None and len(data) == stats[file.path]
-            found[file.path] = Blob(file, data if right else None, plain=False)
-    return [found.get(file.path, Blob(file, None, plain=False)) for file in files]
+            # Other line ends in the work tree are the one conversion that can be done again and checked.
+            ended = data.replace(b"\n", b"\r\n") if converts and b"\r" not in data else b""
+            found.append(Blob(file, ended if ended and len(ended) == size else None, plain=False))
+    return found
 
 
 async def read_objects(repository: Repository, objects: Sequence[str]) -> dict[str, bytes]:

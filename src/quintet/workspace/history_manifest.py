@@ -34,7 +34,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     plain_mode: int = 0o644  # what git gave the files it checked out
     exclude: str = ""  # digest of the ignore rules that lie among git's own files
     cut: bool = False  # there were more files than could be looked at
-    directories: tuple[str, ...] = ()  # that were there and hold nothing listed here
+    directories: tuple[str, ...] = ()  # that were there though no file here tells it
 
     def blobs(self) -> set[str]:
         kept = {entry.state.digest for entry in self.entries if entry.state.kept}
