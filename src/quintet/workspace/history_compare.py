@@ -125,7 +125,8 @@ class Comparison:
         paths = list(before)[: max(0, room)]
         for entry in await on_disk(self._keeper.after, self._directory, paths, self._budget):
             change = FileChange(entry.path, before[entry.path], entry.state)
-            if change.before.same_as(change.after):
+            no_file = entry.directory and change.before.kind is FileKind.ABSENT
+            if no_file or change.before.same_as(change.after):
                 continue
             self._changes[entry.path] = change
             if _is_rules(entry.path):

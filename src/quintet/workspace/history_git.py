@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from quintet.workspace.files import on_disk
-from quintet.workspace.git import Index, Repository
+from quintet.workspace.git import GitFailed, Index, Repository
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.history_manifest import counted, some
 from quintet.workspace.ignore import Ignored
@@ -73,13 +73,13 @@ class Blob(NamedTuple):
 async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, Index | None]:
     """What differs from the index. `settle`: where very much seems to, let git look at the contents first; the index is
     then another one."""
-    raw, (files, directories, nested) = await together(repository.ask(*_CHANGED), _others(repository))
+    lines, (files, directories, nested) = await together(_lines(repository, *_CHANGED), _others(repository))
     better: Index | None = None
-    if settle and raw.count(b"\0") > 2 * _REFRESH_OVER:
+    if settle and len(lines) > 2 * _REFRESH_OVER:
         # Copied or restored trees have other inodes and times than the index says.
         better = await repository.refresh()
-        raw = await repository.ask(*_CHANGED)
-    changed, odd = _changed(raw)
+        lines = await _lines(repository, *_CHANGED)
+    changed, odd = _changed(lines)
     top = repository.layout.top
     within, rooms = await on_disk(_unlisted, top, [file.path for file in changed], [*map(os.fsdecode, directories)])
     names = [*(_name(path) for path in files), *within]
@@ -93,12 +93,19 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
     return found, better
 
 
-def _changed(raw: bytes) -> tuple[list[Tracked], int]:
+async def _lines(repository: Repository, *command: str) -> list[bytes]:
+    """What a command lists, each line ended by NUL. A list that was cut short must never pass for the whole."""
+    raw = await repository.ask(*command)
+    if raw and not raw.endswith(b"\0"):
+        raise GitFailed(f"git {command[0]} broke off")
+    return raw.split(b"\0")[:-1]
+
+
+def _changed(lines: Sequence[bytes]) -> tuple[list[Tracked], int]:
     """(files, how many more have names that are no UTF-8)"""
-    fields = raw.split(b"\0")
     found: dict[str, Tracked] = {}
     odd = 0
-    for head, path in zip(fields[0::2], fields[1::2], strict=False):
+    for head, path in zip(lines[0::2], lines[1::2], strict=True):
         mode, _, old, _, status = head.decode("ascii").lstrip(":").split(" ")
         name = _name(path)
         if name is None:
@@ -141,13 +148,13 @@ def _is_link(top: str, path: str) -> bool:
 async def _others(repository: Repository) -> tuple[list[bytes], list[bytes], list[bytes]]:
     """(files, directories that hold nothing tracked, repositories inside). Such a directory comes as one line first,
     so that empty ones are seen too."""
-    first = [path for path in (await repository.ask(*_LISTING, "--directory")).split(b"\0") if path]
+    first = await _lines(repository, *_LISTING, "--directory")
     whole = [path for path in first if path.endswith(b"/")]
     files = [path for path in first if not path.endswith(b"/")]
     if not whole:
         return files, [], []
     ways = [os.fsdecode(path.rstrip(b"/")) for path in whole] if len(whole) <= _ARGUMENTS else []
-    inside = [path for path in (await repository.ask(*_LISTING, "--", *ways)).split(b"\0") if path]
+    inside = await _lines(repository, *_LISTING, "--", *ways)
     nested = [path for path in inside if path.endswith(b"/")]
     files = sorted({*files, *(path for path in inside if not path.endswith(b"/"))})
     directories = [path.rstrip(b"/") for path in whole if path not in nested]
@@ -163,8 +170,8 @@ def _above(path: bytes) -> Iterable[bytes]:
 async def tracked_directories(repository: Repository, directories: Sequence[str]) -> set[str]:
     """Of these, the ones that hold something tracked (and with them all directories above)."""
     asked = directories if len(directories) <= _ARGUMENTS else []
-    raw = await repository.ask("ls-files", "-z", "--", *asked)
-    return {os.fsdecode(above) for path in raw.split(b"\0") for above in _above(path)}
+    paths = await _lines(repository, "ls-files", "-z", "--", *asked)
+    return {os.fsdecode(above) for path in paths for above in _above(path)}
 
 
 async def contents(repository: Repository, files: Sequence[Tracked]) -> AsyncIterator[list[Blob]]:
@@ -176,7 +183,7 @@ async def contents(repository: Repository, files: Sequence[Tracked]) -> AsyncIte
     held = 0
     for file in files:
         size = sizes.get(file.object, -1)
-        if size < 0 or size > _OBJECT_LIMIT or "\n" in file.path:
+        if size < 0 or size > _OBJECT_LIMIT:
             yield [Blob(file, None, plain=False)]
             continue
         if batch and held + size > _BATCH_BYTES:

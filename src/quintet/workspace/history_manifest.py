@@ -22,6 +22,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     state: FileState
     seen: Seen | None = None
+    directory: bool = False  # no file, but a directory stands there
     sure: bool = False  # an unchanged `seen` means an unchanged file: it had not been touched just before
 
 
@@ -99,4 +100,5 @@ def counted(number: int) -> str:
 
 def some(paths: list[str]) -> str:
     """One by name, many by number and the first name."""
-    return paths[0] if len(paths) == 1 else f"{counted(len(paths))} ({paths[0]} …)"
+    first = "".join(letter if letter.isprintable() else "?" for letter in paths[0])
+    return first if len(paths) == 1 else f"{counted(len(paths))} ({first} …)"

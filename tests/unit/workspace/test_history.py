@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import socket
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -212,6 +214,24 @@ async def test_a_file_changed_in_the_moment_git_took_it_is_not_missed(history, t
         compared = await history.compare(secured)
         await put_back(history, tree, compared)
         assert (tree / "a.txt").read_text() == "54321"
+
+
+@pytest.mark.req("mechanisms:M8.git")
+async def test_permissions_git_does_not_keep_come_back_as_git_gives_them(history, tmp_path):
+    tree = repository(tmp_path / "r")
+    old = time.time() - 100
+    os.utime(tree / "a.txt", (old, old))
+    index = tree / ".git/index"
+    sh("git update-index -q --refresh", tree)
+    # Git compares the seconds of a file's last change; the index is made to remember an earlier one.
+    data = bytearray(index.read_bytes())
+    data[12:16] = (int.from_bytes(data[12:16], "big") - 100).to_bytes(4, "big")
+    data[-20:] = hashlib.sha1(data[:-20], usedforsecurity=False).digest()
+    index.write_bytes(data)
+    secured = await history.secure(str(tree))
+    sh("chmod 600 a.txt", tree)
+    compared = await history.compare(secured)
+    assert [(c.path, c.before.mode, c.after.mode) for c in compared.changes] == [("a.txt", 0o644, 0o600)]
 
 
 @pytest.mark.req("mechanisms:M8.git")
