@@ -141,15 +141,14 @@ class Repository:
         self._options = [word for setting in off for word in ("-c", setting)]
 
     async def read_settings(self) -> _Settings:
-        """What the config says of how the work tree is to be read. `--file` without includes runs and follows nothing."""
+        """How the work tree is to be read, by the config. `--file` without includes runs and follows nothing."""
         if not await on_disk(os.path.isfile, self.layout.config):
             return ()
         command = ("config", "--file", self.layout.config, "--no-includes", "--list", "-z")
         listed = await self.ask(*command, output_limit=_CONFIG_LIMIT)
-        settings = (line.partition("\n")[::2] for line in listed.decode("utf-8", "surrogateescape").split("\0"))
-        return tuple(
-            (name.lower(), value) for name, value in settings if name.lower() in _TAKEN and _PLAIN.fullmatch(value)
-        )
+        lines = listed.decode("utf-8", "surrogateescape").split("\0")
+        said = [(name.lower(), value) for name, _, value in (line.partition("\n") for line in lines)]
+        return tuple((name, value) for name, value in said if name in _TAKEN and _PLAIN.fullmatch(value))
 
     async def take(self, settings: _Settings) -> None:
         self.converts = any(name in ("core.autocrlf", "core.eol") for name, _ in settings)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
 
 import pytest
 
-from quintet.domain.errors import StorageDamaged
+from quintet.domain.errors import StorageDamaged, StorageFull, StorageReadOnly
 from quintet.workspace.blobs import Blobs, digest_of
 from tests.fakes.clock import SettableClock
 
@@ -131,3 +132,17 @@ def test_what_a_dead_process_left_half_written_is_swept(blobs, tmp_path, clock):
     clock.step(HOUR + 1)
     assert blobs.sweep({digest}) == (1, 4)
     assert not left.exists()
+
+
+@pytest.mark.parametrize(("number", "told"), [(errno.ENOSPC, StorageFull), (errno.EROFS, StorageReadOnly)])
+def test_a_disk_that_takes_nothing_more_is_told_and_nothing_half_written_stays(
+    blobs, tmp_path, monkeypatch, number, told
+):
+    def refused(descriptor: int) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with pytest.raises(told):
+        blobs.put(b"too much")
+    assert blobs.get(digest_of(b"too much")) is None
+    assert [p.name for p in (tmp_path / "blobs").rglob("*") if p.is_file()] == [".lock"]

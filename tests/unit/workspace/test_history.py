@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import os
 import shutil
@@ -606,3 +608,28 @@ async def test_nothing_of_a_look_is_left_behind(history, tree, tmp_path):
         b"",
         b"?? a.txt\n",
     )
+
+
+@pytest.mark.parametrize("moment", range(12))
+async def test_a_cancel_at_any_moment_leaves_nothing_running_and_nothing_behind(history, tmp_path, moment):
+    tree = repository(tmp_path / "r", {f"f{n}": f"{n}" for n in range(50)})
+    task = asyncio.ensure_future(history.secure(str(tree)))
+    for _ in range(moment * 4):
+        await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    scratch = tmp_path / "home/blobs/.scratch"
+    assert not scratch.exists() or list(scratch.iterdir()) == []
+    assert (await history.secure(str(tree))).partial == ()
+
+
+async def test_the_event_loop_goes_on_while_files_are_put_aside(history, tree):
+    write(tree, {f"n{n}": f"{n}" * 1000 for n in range(300)})
+    turns = 0
+    task = asyncio.ensure_future(history.secure(str(tree)))
+    while not task.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 20
+    assert (await task).files >= 300
