@@ -123,6 +123,23 @@ def test_nothing_put_while_another_sweeps_is_lost(blobs, tmp_path, clock):
 
 
 @pytest.mark.req("mechanisms:M8.sweep")
+def test_what_is_put_again_after_a_sweep_has_listed_it_stays(blobs, tmp_path, clock, monkeypatch):
+    digest = blobs.put(b"again")
+    clock.step(2 * HOUR)
+    sweeping = Blobs(str(tmp_path), clock)
+    listed = sweeping._old
+
+    def listed_then_put() -> list[str]:
+        found = list(listed())
+        blobs.put(b"again")
+        return found
+
+    monkeypatch.setattr(sweeping, "_old", listed_then_put)
+    assert sweeping.sweep(set()) == (0, 0)
+    assert blobs.get(digest) == b"again"
+
+
+@pytest.mark.req("mechanisms:M8.sweep")
 def test_what_a_dead_process_left_half_written_is_swept(blobs, tmp_path, clock):
     digest = blobs.put(b"whole")
     left = place(tmp_path, digest).parent / ".passing-dead"
