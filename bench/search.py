@@ -20,28 +20,21 @@ from quintet.workspace.search_ripgrep import NEUTRAL
 FILES = 4_000
 ROUNDS = 25
 PATTERN = r"needle\w+ = [0-9]+"
-WORDS = [
+WORDS = (
     "import",
-    "os",
-    "sys",
     "class",
     "def",
     "return",
-    "self",
-    "value",
+    "self.value",
     "number",
     "name",
     "text",
-    "list",
     "dict",
-    "result",
     "error",
     "path",
     "None",
-    "True",
     "for",
-    "in",
-]
+)
 
 
 def plant(root: Path) -> None:

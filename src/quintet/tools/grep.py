@@ -122,7 +122,7 @@ def _lines(found: Findings, limit: int) -> Iterator[tuple[str, bool]]:
     gaps = any(not row.matches for hits in found.files for row in hits.rows)
     first = True
     for hits in found.files:
-        path = one_line(hits.path, 4_000)
+        path = one_line(hits.path, 4_000) if hits.rows else ""
         before = 0
         for row in hits.rows:
             if matches + row.matches > limit:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 READ_SIZE = 256 * 1024
 ERRORS_LIMIT = 16 * 1024
+_GET_PATH = 50  # macOS: F_GETPATH, where there is no /proc
 INPUT_LIMIT = 32 * 1024  # fits into a pipe, so that giving it never waits
 
 
@@ -65,7 +66,7 @@ async def run_program(program: Program) -> Ran:
 def _spawn(program: Program) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         program.argv,
-        cwd=f"/proc/self/fd/{program.directory}",
+        cwd=_named(program.directory),
         env=dict(program.environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -77,6 +78,15 @@ def _spawn(program: Program) -> subprocess.Popen[bytes]:
     with contextlib.suppress(BrokenPipeError), process.stdin as entrance:  # it may have refused its arguments already
         entrance.write(program.given)
     return process
+
+
+def _named(directory: int) -> str:
+    """A name by which a child that shares our handles finds this very directory."""
+    if os.path.isdir("/proc/self/fd"):
+        return f"/proc/self/fd/{directory}"
+    import fcntl
+
+    return os.fsdecode(fcntl.fcntl(directory, _GET_PATH, bytes(1024)).rstrip(b"\0"))
 
 
 class _Reading:

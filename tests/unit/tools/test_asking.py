@@ -72,6 +72,7 @@ def test_every_tool_says_what_it_can_change():
         "read",
         "list",
         "grep",
+        "glob",
         "todo",
         "ask_user",
     }
