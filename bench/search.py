@@ -100,9 +100,9 @@ def run() -> list[Row]:
         plant(root)
         alone, through = asyncio.run(measured(root))
         walks = [walk_s(root) for _ in range(5)]
-    base = median(alone)
-    beside = f"ripgrep {base * 1000:.0f} ms"
+    ratios = [other / one for one, other in zip(alone, through, strict=True)]
+    beside = f"ripgrep {median(alone) * 1000:.0f} ms"
     return [
-        Row("grep over 4,000 files, times ripgrep alone", median(through) / base, "x", 1.3, beside),
+        Row("grep over 4,000 files, times ripgrep alone", median(ratios), "x", 1.3, beside),
         Row("walk by the ignore rules, per 1,000 files", median(walks) / FILES * 1e6, "ms", 20),
     ]

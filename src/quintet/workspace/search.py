@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
@@ -81,7 +81,6 @@ class Search:
     """`hidden` are directories that are not there for anybody, such as Quintet's home."""
 
     def __init__(self, environment: Mapping[str, str], hidden: tuple[str, ...] = ()) -> None:
-        self._ripgrep = find_program("rg", environment)
         self._environment = {name: environment[name] for name in ("PATH", "TMPDIR") if name in environment}
         self._environment["LC_ALL"] = "C.UTF-8"
         self._hidden = tuple(os.path.realpath(path) for path in hidden if path)
@@ -105,10 +104,11 @@ class Search:
     def _engine(self, site: Site) -> Engine:
         """Imported when needed: most turns search nothing."""
         parents = self._rules_of_parents(site)
-        if self._ripgrep and parents is not None:
+        ripgrep = find_program("rg", self._environment)
+        if ripgrep and parents is not None:
             from quintet.workspace.search_ripgrep import Ripgrep
 
-            return Ripgrep(self._ripgrep, self._environment, site, self._hidden, parents=parents)
+            return Ripgrep(ripgrep, self._environment, site, self._hidden, parents=parents)
         from quintet.workspace.search_python import Python
 
         return Python(self._environment, site, self._hidden)
@@ -153,6 +153,13 @@ def _site(place: Place) -> Iterator[Site]:
         yield Site(handle, place.root, inner, name)
     finally:
         os.close(handle)
+
+
+def unread_note(places: Sequence[str]) -> tuple[str, ...]:
+    if not places:
+        return ()
+    count = "one place" if len(places) == 1 else f"{len(places)} places, such as"
+    return (f"could not be read: {count} {places[0]}",)
 
 
 def is_utf_8(path: str) -> bool:

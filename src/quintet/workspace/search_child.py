@@ -1,4 +1,4 @@
-"""The searcher for machines without ripgrep: a program of its own (`python -m`), started in the directory it searches,
+"""The searcher for machines without ripgrep: a program of its own, started in the directory it searches,
 so that an expression which never ends can be killed. Reads one Order on stdin, writes one Report.
 
 Must give what ripgrep gives: the same files, the same lines, the same idea of what is text.
@@ -168,7 +168,3 @@ def _bound(cpu_s: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     memory = 2 * 1024**3
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-
-if __name__ == "__main__":
-    main()

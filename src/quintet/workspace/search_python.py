@@ -4,7 +4,6 @@ expression never runs in this process.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,14 +12,18 @@ import msgspec
 
 from quintet.domain.errors import Invalid
 from quintet.workspace import search
+from quintet.workspace.files import on_disk
 from quintet.workspace.globs import Glob
 from quintet.workspace.ignore import Ignored
 from quintet.workspace.paths import contains
-from quintet.workspace.search import Findings, Hits, Line, Query, Site
+from quintet.workspace.search import Findings, Hits, Line, Query, Site, unread_note
 from quintet.workspace.search_child import Order, Report
 from quintet.workspace.trusted_program import Cut, Program, died_of, run_program
 
 OUTPUT_LIMIT = 16 * 1024 * 1024
+# With -I neither the directory it starts in nor the environment has a say in what is imported.
+_SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_START = "import sys; sys.path.append(sys.argv[1]); from quintet.workspace.search_child import main; main()"
 
 
 class Python:
@@ -57,7 +60,7 @@ class Python:
             )
             for file in report.files
         ]
-        return Findings(files, _notes(report.unread))
+        return Findings(files, unread_note(report.unread))
 
     async def files(self, glob: Glob) -> Findings:
         """In a thread of this process: a glob cannot run away."""
@@ -68,12 +71,11 @@ class Python:
             found = (f for f in ignored.walk(self._site.start) if f.entry.is_file(follow_symlinks=False))
             return sorted((f.path[cut:] for f in found if glob.fits(f.path[cut:])), key=os.fsencode)
 
-        paths = await asyncio.to_thread(walked)
-        return Findings([Hits(path, 0) for path in paths], _notes(ignored.unread))
+        paths = await on_disk(walked)
+        return Findings([Hits(path, 0) for path in paths], unread_note(ignored.unread))
 
     async def _reported(self, order: Order) -> Report:
-        # -I: neither the directory it starts in nor the environment has a say in what is imported.
-        argv = (sys.executable, "-I", "-B", "-m", "quintet.workspace.search_child")
+        argv = (sys.executable, "-I", "-B", "-c", _START, _SOURCE)
         given = msgspec.msgpack.encode(order)
         limit_s = search.TIMEOUT_S
         ran = await run_program(Program(argv, self._site.handle, self._environment, given, limit_s, OUTPUT_LIMIT))
@@ -87,7 +89,3 @@ class Python:
             why = "it found too much" if ran.cut else words or died_of(ran.code)
             raise Invalid(f"The search failed: {why[:500]}.", next_step="Narrow the search, or install ripgrep.")
         return msgspec.msgpack.decode(ran.output, type=Report)
-
-
-def _notes(unread: Sequence[str]) -> tuple[str, ...]:
-    return (f"{len(unread)} places could not be read, such as {unread[0]}",) if unread else ()

@@ -17,7 +17,7 @@ from quintet.domain.errors import Invalid
 from quintet.workspace import search
 from quintet.workspace.globs import Glob
 from quintet.workspace.paths import contains
-from quintet.workspace.search import Findings, Hits, Line, Query, Site, is_utf_8
+from quintet.workspace.search import Findings, Hits, Line, Query, Site, is_utf_8, unread_note
 from quintet.workspace.trusted_program import Cut, Program, Ran, run_program
 
 OUTPUT_LIMIT = 16 * 1024 * 1024
@@ -120,7 +120,8 @@ class Ripgrep:
         kinds += ["--type=wanted"] if kinds else []
         # The expression comes by stdin: command lines can be read by everybody on the machine.
         ran = await self._started([case, *kinds, *flags, "--file=-", "--", "."], query.pattern.encode() + b"\n")
-        if ran.code > 1 and not ran.output and not ran.cut:
+        about_files = all(line.startswith("./") for line in _complaints(ran))
+        if ran.code > 1 and not ran.output and not ran.cut and not about_files:
             raise Invalid(f"The search failed: {_reason(ran.errors)}", next_step="Correct the expression.")
         return ran
 
@@ -170,8 +171,12 @@ def _rows(block: list[bytes]) -> tuple[Line, ...]:
 def _notes(ran: Ran) -> tuple[str, ...]:
     if ran.cut is Cut.TIME:
         return (f"the search was ended after {search.TIMEOUT_S:.0f} s; there may be more",)
-    errors = [line for line in ran.errors.decode("utf-8", "replace").splitlines() if line]
-    return (f"{len(errors)} places could not be read, such as {errors[0].removeprefix('./')}",) if errors else ()
+    return unread_note([line.removeprefix("./") for line in _complaints(ran)])
+
+
+def _complaints(ran: Ran) -> list[str]:
+    lines = ran.errors.decode("utf-8", "replace").splitlines()
+    return [line.removeprefix("rg: ") for line in lines if line]
 
 
 def _reason(errors: bytes) -> str:

@@ -303,3 +303,28 @@ async def test_files_are_found_by_glob(tmp_path, environment, glob, paths):
         (tmp_path / path).write_text("")
     (tmp_path / ".ignore").write_text("ignored\n")
     assert [hits.path for hits in (await Search(environment).files(place(tmp_path), Glob(glob))).files] == paths
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("./a: Permission denied (os error 13)", "could not be read: one place a: Permission denied (os error 13)"),
+        ("rg: ./a: Gone\nrg: ./b: Gone", "could not be read: 2 places, such as a: Gone"),
+    ],
+)
+@pytest.mark.parametrize("rows", [0, 10])
+async def test_what_ripgrep_could_not_read_is_told_and_no_failure(tmp_path, said, told, rows):
+    fake = tmp_path / "bin" / "rg"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\ncat > /dev/null\ncat >&2 <<'END'\n{said}\nEND\nexit 2\n")
+    fake.chmod(0o755)
+    environment = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    found = await Search(environment).lines(place(tmp_path), Query("x", rows=rows))
+    assert (found.files, found.notes) == ([], (told,))
+
+
+async def test_what_the_python_searcher_could_not_read_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("quintet.workspace.ignore.DEPTH_LIMIT", 1)
+    (tmp_path / "a").mkdir()
+    found = await Search(PYTHON).files(place(tmp_path), Glob("*"))
+    assert found.notes == ("could not be read: one place a: more than 1 directories deep",)
