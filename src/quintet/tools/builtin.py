@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from quintet.domain.ports import Tool
 from quintet.tools.ask_user import AskUserTool
 from quintet.tools.edit import EditTool
+from quintet.tools.glob import GlobTool
 from quintet.tools.grep import GrepTool
 from quintet.tools.list import ListTool
 from quintet.tools.read import ReadTool
@@ -42,7 +43,8 @@ def builtin_tools(
         ShellOutputTool(background),
         ShellStopTool(background),
         ListTool(guard),
-        GrepTool(guard, environment),
+        GrepTool(guard, environment, home=home),
+        GlobTool(guard, environment, home=home),
         ReadSkillTool(guard, home),
         TodoTool(),
         AskUserTool(),

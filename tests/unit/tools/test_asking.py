@@ -75,6 +75,7 @@ def test_every_tool_says_what_it_can_change():
         "list",
         "grep",
         "read_skill",
+        "glob",
         "todo",
         "ask_user",
         "shell_output",
