@@ -79,7 +79,7 @@ class App:
         secrets = KnownSecrets(
             os.environ,
             keys=[p.api_key for p in config.providers.values() if p.api_key],
-            key_names=[p.api_key_env for p in config.providers.values() if p.api_key_env],
+            key_names=_key_names(config),
             credentials=str(home / "credentials"),
         )
         self.feed = Feed(journal, secrets, self.clock)
@@ -117,7 +117,14 @@ class App:
     def tools(self) -> tuple[Tool, ...]:
         from quintet.tools.builtin import builtin_tools
 
-        return builtin_tools(home=str(self.home), environment=os.environ, sandbox=self.sandbox)
+        search = self.config.web_search
+        return builtin_tools(
+            home=str(self.home),
+            environment=os.environ,
+            sandbox=self.sandbox,
+            web_search=search,
+            search_key=lambda: os.environ.get(search.api_key_env, "") if search else "",
+        )
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -154,6 +161,14 @@ class App:
         await self.turns.shutdown()
         await self.feed.close()
         await self.journal.close()
+
+
+def _key_names(config: Config) -> list[str]:
+    """The variables that hold keys."""
+    names = [provider.api_key_env for provider in config.providers.values()]
+    if config.web_search:
+        names.append(config.web_search.api_key_env)
+    return [name for name in names if name]
 
 
 def _config(home: str, *, starts_turns: bool) -> Config:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from quintet.domain.ports import Tool
 from quintet.tools.ask_user import AskUserTool
@@ -12,15 +12,23 @@ from quintet.tools.list import ListTool
 from quintet.tools.read import ReadTool
 from quintet.tools.shell import ShellTool
 from quintet.tools.todo import TodoTool
+from quintet.tools.web_fetch import WebFetchTool
 from quintet.tools.write import WriteTool
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.sandbox.wall import Sandbox
+from quintet.workspace.web.search_settings import SearchSettings
 
 
 def builtin_tools(
-    *, home: str = "", environment: Mapping[str, str] | None = None, sandbox: Sandbox | None = None
+    *,
+    home: str = "",
+    environment: Mapping[str, str] | None = None,
+    sandbox: Sandbox | None = None,
+    web_search: SearchSettings | None = None,
+    search_key: Callable[[], str] = str,
 ) -> tuple[Tool, ...]:
-    """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part."""
+    """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
+    `web_search` is where the person lets us search, with a key that is looked up when it is needed."""
     guard = PathGuard(home)
     return (
         ReadTool(guard),
@@ -29,6 +37,17 @@ def builtin_tools(
         ShellTool(environment, sandbox=sandbox, guard=guard),
         ListTool(guard),
         GrepTool(guard, environment),
+        WebFetchTool(),
+        *_searching(web_search, search_key),
         TodoTool(),
         AskUserTool(),
     )
+
+
+def _searching(settings: SearchSettings | None, key: Callable[[], str]) -> tuple[Tool, ...]:
+    if settings is None:
+        return ()
+    from quintet.tools.web_search import WebSearchTool
+    from quintet.workspace.web.searching import Searcher
+
+    return (WebSearchTool(Searcher(settings, key)),)
