@@ -10,6 +10,7 @@ from quintet.tools.edit import EditTool
 from quintet.tools.grep import GrepTool
 from quintet.tools.list import ListTool
 from quintet.tools.read import ReadTool
+from quintet.tools.read_skill import ReadSkillTool
 from quintet.tools.shell import ShellTool
 from quintet.tools.todo import TodoTool
 from quintet.tools.web_fetch import WebFetchTool
@@ -39,6 +40,7 @@ def builtin_tools(
         GrepTool(guard, environment),
         WebFetchTool(),
         *_searching(web_search, search_key),
+        ReadSkillTool(guard, home),
         TodoTool(),
         AskUserTool(),
     )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import CallScope, Effect
 from quintet.tools.builtin import builtin_tools
@@ -183,6 +183,15 @@ async def test_a_missing_or_broken_key_is_told_by_its_place_and_nothing_is_sent(
     assert why in done.text
     assert "the variable SEARCH_KEY" in done.text
     assert server.connections == 0
+
+
+async def test_a_stored_credential_that_is_not_there_is_told():
+    def lost():
+        raise NotFound("No credential is stored as 'brave'.", next_step="Store it.")
+
+    made = Searcher(SearchSettings("brave", "http://127.0.0.1:9/", credential="brave"), lost)
+    done = await search(made, query="q")
+    assert (done.status, done.text) == (ResultStatus.ERROR, "No credential is stored as 'brave'. Store it.")
 
 
 @pytest.mark.req("security:S34")

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Invalid, QuintetError
 from quintet.workspace.web.connecting import close, connect
 from quintet.workspace.web.exchange import Answer, Request, exchange
 from quintet.workspace.web.resolving import Resolve, Unreachable, resolved, system_resolve
@@ -57,7 +57,8 @@ class Searcher:
 
     async def search(self, query: str, count: int) -> list[Hit]:
         """Invalid when the settings cannot work, Unreachable when the endpoint does not answer well."""
-        request = _REQUESTS[self.settings.provider](self.endpoint, query, count, self._checked_key())
+        key = await asyncio.to_thread(self._checked_key)  # it may come from a file or a key store
+        request = _REQUESTS[self.settings.provider](self.endpoint, query, count, key)
         try:
             async with asyncio.timeout(self._total_s):
                 answer = await self._ask(request)
@@ -83,7 +84,10 @@ class Searcher:
             await close(streams[1])
 
     def _checked_key(self) -> str:
-        key = self._key().strip()
+        try:
+            key = self._key().strip()
+        except QuintetError as error:
+            raise Invalid(error.message, next_step=error.step) from None
         if not key and self.settings.keyed:
             raise Invalid(f"The search key is not there: {self._where()}.", next_step="Set it, then search again.")
         if not re.fullmatch(r"[!-~]*", key):
