@@ -140,7 +140,8 @@ class App:
     def sandbox(self) -> Sandbox:
         from quintet.workspace.sandbox.wall import Sandbox
 
-        return Sandbox(os.environ, home=str(self.home), enabled=self.config.sandbox.mode != "off")
+        chosen = self.config.sandbox
+        return Sandbox(os.environ, home=str(self.home), enabled=chosen.mode != "off", writable=chosen.writable)
 
     def starter(
         self,
@@ -169,6 +170,8 @@ class App:
 
     async def close(self) -> None:
         await self.turns.shutdown()
+        if "sandbox" in self.__dict__:  # else no turn ever looked for it
+            await self.sandbox.close()
         await self.feed.close()
         await self.journal.close()
 

@@ -21,6 +21,9 @@ VERSION = 1
 FILE = "config.toml"
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Directory = Annotated[
+    str, msgspec.Meta(pattern=r"^(/|~/)[^\0]*[^/\0]$")
+]  # absolute, or in the user's own; never / itself
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -37,6 +40,7 @@ class Sandbox(msgspec.Struct, frozen=True):
     mode: Literal["auto", "off"] = "auto"
     required: bool | None = None  # None: nobody said, which is not the same as no
     network: Literal["off", "on"] | tuple[str, ...] | None = None
+    writable: tuple[Directory, ...] = ()  # beside the workspace, e.g. package caches
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
 
+from quintet.domain.errors import Invalid, QuintetError
 from quintet.workspace.environment import find_program
-from quintet.workspace.sandbox.bubblewrap import arguments
-from quintet.workspace.sandbox.profile import Profile, State
+from quintet.workspace.sandbox import watched
+from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
+from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
+from quintet.workspace.sandbox.placeholders import Placeholders, tidy
+from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, plan
+from quintet.workspace.sandbox.profile import Finding, Profile, State
+from quintet.workspace.sandbox.rooms import Rooms
 
 PROBE_WITHIN_S = 5.0
+_SYSTEM_PLACES = "/usr/bin:/bin:/usr/local/bin"  # what distributions' own rules allow lies here
 
 
 class Confined(msgspec.Struct, frozen=True):
@@ -21,44 +31,178 @@ class Confined(msgspec.Struct, frozen=True):
 
     argv: Sequence[str]
     environment: Mapping[str, str]
+    put_back: list[str] = msgspec.field(default_factory=list)  # afterwards: protected names the command had changed
 
 
 class Sandbox:
-    """`home` is Quintet's own directory and is never seen inside; `enabled` is the person's choice in config.toml."""
+    """`home` is Quintet's own directory and is never seen inside, like every directory in `hidden`; `enabled` and
+    `writable` (further directories commands may write) are the person's choice in config.toml."""
 
-    def __init__(self, environment: Mapping[str, str], *, home: str = "", enabled: bool = True) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        home: str = "",
+        enabled: bool = True,
+        writable: Sequence[str] = (),
+        hidden: Sequence[str] = (),
+    ) -> None:
         self._environment = environment
         self._home = home
         self._enabled = enabled
+        self._writable = writable
+        self._hidden = hidden
+        self._rooms = Rooms(home)
+        self._tool: Tool | None = None
+        self._launcher: tuple[str, ...] = ()
         self._state: State | None = None
+        self._looking = asyncio.Lock()
 
     async def state(self) -> State:
-        """Probed by running something, once per process."""
-        if self._state is None:
-            self._state = await asyncio.to_thread(self._probe)
+        """Probed by running the real thing, once per process."""
+        async with self._looking:
+            if self._state is None:
+                self._state = await asyncio.to_thread(self._probe)
         return self._state
+
+    async def rows(self) -> list[Finding]:
+        """What a check-up shows."""
+        state = await self.state()
+        tool = self._tool
+        version = f"{tool.path} {'.'.join(map(str, tool.version))}" if tool else "not found"
+        found = [Finding("bubblewrap", tool is not None, version, "" if tool else state.fix)]
+        why = state.why or "made and tried"
+        for name in ("user namespaces", "network namespace", "masks"):
+            found.append(Finding(name, state.works, "made and tried" if state.works else why, state.fix))
+        level = f"ABI {state.landlock}" if state.landlock else "not there; the mounts hold alone"
+        fix = (
+            "" if state.landlock >= 6 else "With Linux 6.12 or newer, abstract sockets are closed with network on too."
+        )
+        return [*found, Finding("landlock", state.landlock >= 6, level, fix)]
+
+    def scratch(self, thread: str) -> str:
+        """A thread's own temporary directory, until close."""
+        return self._rooms.scratch(thread)
 
     @asynccontextmanager
     async def confined(
-        self, argv: Sequence[str], cwd: str, environment: Mapping[str, str], profile: Profile
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        environment: Mapping[str, str],
+        profile: Profile,
+        limits: Sequence[tuple[str, int]] = (),
     ) -> AsyncIterator[Confined]:
-        """The command inside the wall, ready to spawn; what had to be set up for it is taken down on the way out."""
-        program = find_program("bwrap", self._environment)
-        assert program is not None, "only asked for where the state says that it works"
-        yield Confined((program, *arguments(profile, cwd, self._home), "--", *argv), environment)
+        """The command inside the wall, ready to spawn; what had to be set up for it is taken down on the way out.
+
+        `limits` are names of RLIMIT_… with their bounds. Leave only when every process of the command has ended.
+        """
+        if isinstance(profile.network, tuple):
+            # The place of the proxy: its socket is shown inside and its forwarder runs before the command.
+            raise Invalid("Commands cannot be given single hosts yet.", next_step='Use "off" or "on" in [sandbox].')
+        planned, held = await asyncio.to_thread(self._set_up, profile)
+        before = watched.remember(planned.watched)
+        inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
+        words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
+        confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
+        try:
+            yield confined
+        finally:
+            # Without a pause: a second cancel must not leave it half done. A handful of system calls.
+            held.release()
+            confined.put_back.extend(watched.put_back(before))
+            tidy(self._rooms.notes(profile.workspace))
+
+    async def close(self) -> None:
+        """Remove the temporary directories, and whatever an ended process left in workspaces."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        if self._tool is not None:
+            for notes in self._rooms.all_notes():
+                tidy(notes)
+        self._rooms.close()
+
+    def _set_up(self, profile: Profile) -> tuple[Plan, Placeholders]:
+        planned = plan(profile, self._own())
+        held = Placeholders(self._rooms.notes(profile.workspace))
+        return planned.without(held.make(planned.absent, planned.covered)), held
+
+    def _own(self) -> Own:
+        hidden = (*self._hidden, self._rooms.base)
+        return Own(self._environment, self._home, hidden, self._writable, _interpreter_places())
+
+    def _words(
+        self,
+        planned: Plan,
+        cwd: str,
+        environment: Mapping[str, str],
+        limits: Sequence[tuple[str, int]],
+        *,
+        network: bool,
+        tell: bool = False,
+    ) -> list[str]:
+        tool = self._tool or self._found_tool()
+        assert tool is not None, "only asked for where the state says that it works"
+        words = [tool.path, *arguments(tool, planned.mounts, cwd, network=network, blank=self._rooms.blank())]
+        words += ["--", *self._launch(), *(f"write={place}" for place in ("/dev", *planned.writable))]
+        words += [f"limit={name}:{soft}" for name, soft in limits]
+        if "LC_CTYPE" not in environment:
+            words.append("unset=LC_CTYPE")  # Python sets it where no language is set
+        return [*words, "tell"] if tell else words
+
+    def _launch(self) -> tuple[str, ...]:
+        if not self._launcher:
+            with open(os.path.join(os.path.dirname(__file__), "launcher.py"), encoding="utf-8") as file:
+                self._launcher = (_interpreter(), "-I", "-S", "-c", file.read())
+        return self._launcher
+
+    def _found_tool(self) -> Tool | None:
+        """The system's own program before one from PATH."""
+        path = find_program("bwrap", {"PATH": _SYSTEM_PLACES}) or find_program("bwrap", self._environment)
+        if path is None:
+            return None
+        said = subprocess.run([path, "--version"], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
+        self._tool = Tool(path, version_in(said.stdout.decode("utf-8", "replace")))
+        return self._tool
 
     def _probe(self) -> State:
         if not self._enabled:
             return State(False, why="It is switched off in config.toml.", fix='Remove `mode = "off"` from [sandbox].')
-        program = find_program("bwrap", self._environment)
-        if program is None:
-            return State(False, why="bubblewrap is not installed.", fix="apt-get install bubblewrap")
-        tried = subprocess.run(
-            [program, *arguments(Profile("/", writable=False), "/", ""), "--", "true"],
-            capture_output=True,
-            timeout=PROBE_WITHIN_S,
-            check=False,
-        )
-        if tried.returncode:
-            return State(False, why=tried.stderr.decode("utf-8", "replace").strip(), fix="See docs/howto/sandbox.md.")
-        return State(True, "bubblewrap")
+        if sys.platform != "linux":
+            return State(False, why=f"There is no sandbox for {sys.platform}.", fix="Run Quintet on Linux.")
+        try:
+            tool = self._found_tool()
+            if tool is None:
+                return State(False, why="bubblewrap is not installed.", fix=install_line(facts()))
+            said = self._tried()
+            if "userns" in said and not said.startswith("landlock="):
+                # Installed with the setuid bit it cannot; the filter of system calls refuses namespaces anyway.
+                self._tool = Tool(tool.path, (0, 7))
+                said = self._tried()
+        except (OSError, subprocess.SubprocessError, QuintetError) as error:
+            return State(False, why=f"It could not be tried: {error}.", fix="Look at the home's modes and free space.")
+        if not said.startswith("landlock="):
+            return State(False, "none", *diagnosed(said, tool.path, facts()))
+        return State(True, "bubblewrap", landlock=int(said.partition("=")[2].split()[0]))
+
+    def _tried(self) -> str:
+        """The real profile around a look at our own home: what the launcher told, or what went wrong."""
+        with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
+            profile = Profile(os.path.realpath(place))
+            words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
+            look = ("sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
+            tried = subprocess.run([*words, "--", *look], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
+        if tried.returncode or not tried.stdout:
+            return tried.stderr.decode("utf-8", "replace").strip()
+        told, _, seen = tried.stdout.decode("utf-8", "replace").partition("\n")
+        return "Quintet's own directory can be seen inside." if seen else told
+
+
+def _interpreter() -> str:
+    """The bare interpreter, not a project's: it needs nothing but the standard library."""
+    return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def _interpreter_places() -> tuple[str, ...]:
+    return tuple({os.path.realpath(place): None for place in (sys.base_prefix, sys.base_exec_prefix, _interpreter())})

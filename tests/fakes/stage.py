@@ -1,0 +1,93 @@
+"""A stage for the sandbox: a workspace, a home of Quintet, a user's directory with secrets, and something outside.
+
+Not below /tmp, which commands see as their own: what is outside must be there to be reached.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from quintet.workspace.sandbox.profile import Profile
+from quintet.workspace.sandbox.wall import Sandbox
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 30
+SECRET = "canary-6f1d9c"
+needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+BARE = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
+
+
+class Stage:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.workspace = root / "workspace"
+        self.home = root / "home"
+        self.user = root / "user"
+        self.outside = root / "outside"
+        for place in (self.workspace, self.home / "run", self.user / ".ssh", self.user / ".config/gh", self.outside):
+            place.mkdir(parents=True)
+        for secret in (self.user / ".ssh/id_ed25519", self.user / ".netrc", self.user / ".config/gh/hosts.yml"):
+            secret.write_text(SECRET)
+        for name in ("server.json", "quintet.db", "credentials"):
+            (self.home / name).write_text(SECRET)
+        (self.outside / "canary").write_text("untouched")
+        subprocess.run(["git", "init", "-q", str(self.workspace)], check=True)
+        self.environment = {**os.environ, "HOME": str(self.user), "TMPDIR": tempfile.gettempdir()}
+        self.sandbox = Sandbox(self.environment, home=str(self.home))
+
+    def profile(self, *, writable: bool = True, network: str = "off", scratch: bool = False) -> Profile:
+        place = self.sandbox.scratch("t") if scratch else ""
+        return Profile(str(self.workspace), writable=writable, network=network, scratch=place)  # type: ignore[arg-type]
+
+    async def run(
+        self,
+        script: str,
+        profile: Profile | None = None,
+        *,
+        cwd: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+        limits: Sequence[tuple[str, int]] = (),
+        sandbox: Sandbox | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """A bash script inside the wall, to its end."""
+        import asyncio
+
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.user), "PY": BARE, **(variables or {})}
+        where = str(cwd or self.workspace)
+        argv = ("/bin/bash", "-c", script)
+        wall = sandbox or self.sandbox
+        async with wall.confined(argv, where, environment, profile or self.profile(), limits) as inside:
+            return await asyncio.to_thread(spawn, inside.argv, where, inside.environment)
+
+
+def spawn(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=LIMIT_S,
+        check=False,
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def staged() -> Iterator[Stage]:
+    root = Path(tempfile.mkdtemp(prefix=".stage-", dir=ROOT))
+    try:
+        yield Stage(root)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
