@@ -21,7 +21,7 @@ from quintet.workspace.web.hosts import Host
 from quintet.workspace.web.resolving import Resolve, Unreachable, resolved, system_resolve
 from quintet.workspace.web.urls import WebUrl, parse_url
 
-SOCKET = "network.sock"
+SOCKET = "net.sock"
 CONNECTIONS = 128
 HEAD_S = 15.0
 LARGEST_HEAD = 32 * 1024
