@@ -124,14 +124,15 @@ def _inflated(body: bytes, kind: int) -> bytes:
 
 
 def _inflated_within(body: bytes, kind: int, limit: int) -> bytes:
-    if not body:
-        return b""
-    machine = zlib.decompressobj(kind)
-    made = machine.decompress(body, limit + 1)
-    if len(made) > limit:
-        raise _too_large(limit)
-    if not machine.eof:
-        raise zlib.error
+    made = b""
+    while body:  # gzip may come in several parts
+        machine = zlib.decompressobj(kind)
+        made += machine.decompress(body, limit + 1 - len(made))
+        if len(made) > limit:
+            raise _too_large(limit)
+        if not machine.eof:
+            raise zlib.error
+        body = machine.unused_data.lstrip(b"\0") if kind == _ENCODINGS["gzip"] else b""  # padding is allowed
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import random
 import ssl
 import zlib
 
@@ -199,12 +200,26 @@ async def test_an_answer_that_does_not_say_its_size_is_cut_off_at_the_limit():
             await fetch(f"http://page.example.org:{server.port}/")
 
 
-@pytest.mark.parametrize("size", [64, 512])
-async def test_a_small_answer_that_unpacks_to_a_huge_one_is_refused(size):
-    bomb = gzip.compress(b"\0" * (size * 1024 * 1024), 9)
+@pytest.mark.parametrize(("mebibytes", "limit"), [(5, "larger than 1 MiB"), (64, "larger than 6 MiB")])
+async def test_a_small_answer_that_unpacks_to_a_huge_one_is_refused(mebibytes, limit):
+    bomb = gzip.compress(b"\0" * (mebibytes * 1024 * 1024), 9)
     async with serving(reply(200, bomb, Content_Encoding="gzip")) as server:
-        with pytest.raises(Unreachable, match="larger than"):
+        with pytest.raises(Unreachable, match=limit):
             await fetch(f"http://page.example.org:{server.port}/")
+
+
+async def test_an_answer_that_unpacks_to_more_than_anybody_reads_is_refused():
+    noise = random.Random(1).randbytes(1024 * 1024)
+    packed = gzip.compress(noise * 3 + b"\0" * (20 * 1024 * 1024), 1)
+    async with serving(reply(200, packed, Content_Encoding="gzip")) as server:
+        with pytest.raises(Unreachable, match="larger than 20 MiB"):
+            await fetch(f"http://page.example.org:{server.port}/")
+
+
+async def test_a_page_of_one_letter_is_no_bomb():
+    packed = gzip.compress(b"x" * (512 * 1024), 9)
+    async with serving(reply(200, packed, Content_Encoding="gzip")) as server:
+        assert len((await fetch(f"http://page.example.org:{server.port}/")).answer.body) == 512 * 1024
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -216,6 +231,7 @@ def raw_deflate(data: bytes) -> bytes:
     ("encoding", "packed"),
     [
         ("gzip", gzip.compress(b"hello")),
+        ("gzip", gzip.compress(b"hel") + gzip.compress(b"lo")),
         ("deflate", zlib.compress(b"hello")),
         ("deflate", raw_deflate(b"hello")),
         ("identity", b"hello"),
