@@ -5,6 +5,7 @@ Not below /tmp, which commands see as their own: what is outside must be there t
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from quintet.workspace.sandbox.profile import Profile
-from quintet.workspace.sandbox.wall import Sandbox
+from quintet.workspace.sandbox.wall import Sandbox, never_began
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 30
@@ -58,15 +59,18 @@ class Stage:
         limits: Sequence[tuple[str, int]] = (),
         sandbox: Sandbox | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """A bash script inside the wall, to its end."""
-        import asyncio
-
+        """A bash script inside the wall, to its end. Other tests' sockets come and go, so it may take more than one
+        try to build it."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.user), "PY": BARE, **(variables or {})}
         where = str(cwd or self.workspace)
         argv = ("/bin/bash", "-c", script)
         wall = sandbox or self.sandbox
-        async with wall.confined(argv, where, environment, profile or self.profile(), limits) as inside:
-            return await asyncio.to_thread(spawn, inside.argv, where, inside.environment)
+        for _ in range(5):
+            async with wall.confined(argv, where, environment, profile or self.profile(), limits) as inside:
+                done = await asyncio.to_thread(spawn, inside.argv, where, inside.environment)
+            if not never_began(done.returncode, done.stderr.encode()):
+                break
+        return done
 
 
 def spawn(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

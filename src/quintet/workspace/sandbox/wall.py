@@ -241,6 +241,12 @@ def _unset(environment: Mapping[str, str]) -> tuple[str, ...]:
     return () if "LC_CTYPE" in environment else ("unset=LC_CTYPE",)
 
 
+def never_began(code: int, said: bytes) -> bool:
+    """Whether the wall could not be built, so that nothing ran: a socket that was to be covered went away in between.
+    To be tried again, once or twice."""
+    return code == 1 and said.startswith(b"bwrap: Can't ") and said.count(b"\n") == 1
+
+
 def _interpreter() -> str:
     """The bare interpreter, not a project's: it needs nothing but the standard library."""
     return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
