@@ -13,7 +13,6 @@ from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, plain
 from quintet.workspace.web.fetching import Fetched, Fetcher
-from quintet.workspace.web.readable import readable
 from quintet.workspace.web.resolving import Unreachable
 from quintet.workspace.web.urls import PORTS, WebUrl, parse_url
 
@@ -110,6 +109,8 @@ def _content(fetched: Fetched, kind: str, *, raw: bool) -> tuple[str, str]:
         return "", f"[{kind or 'something without a type'} of {len(body)} bytes, which is not shown as text]"
     text = body.decode(_charset(fetched, body), "replace")
     if kind in _HTML and not raw:
+        from quintet.workspace.web.readable import readable
+
         return readable(text, fetched.url)
     return "", text
 

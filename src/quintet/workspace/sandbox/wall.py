@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,13 +19,15 @@ from quintet.workspace.sandbox import watched
 from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
 from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
 from quintet.workspace.sandbox.mounts import Mount
-from quintet.workspace.sandbox.network import ENVIRONMENT, WayOut, way_out
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, plan
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
-from quintet.workspace.web.addresses import Refusing, why_not_public
-from quintet.workspace.web.resolving import Resolve, system_resolve
+
+if TYPE_CHECKING:
+    from quintet.workspace.sandbox.network import WayOut
+    from quintet.workspace.web.addresses import Refusing
+    from quintet.workspace.web.resolving import Resolve
 
 PROBE_WITHIN_S = 5.0
 REFUSALS = 100  # kept of one command
@@ -53,8 +56,8 @@ class Sandbox:
         enabled: bool = True,
         writable: Sequence[str] = (),
         hidden: Sequence[str] = (),
-        resolve: Resolve = system_resolve,
-        refuse: Refusing = why_not_public,
+        resolve: Resolve | None = None,
+        refuse: Refusing | None = None,
     ) -> None:
         self._environment = environment
         self._home = home
@@ -112,7 +115,7 @@ class Sandbox:
             refused: list[str] = []
             async with self._way_out(profile.network, refused) as out:
                 before = (_interpreter(), *out.words, *_unset(environment), "--")
-                outer = {**environment, **ENVIRONMENT}
+                outer = {**environment, **out.environment}
                 async with self._walled((*before, *argv), cwd, outer, profile, limits, (out.mount,)) as confined:
                     yield msgspec.structs.replace(confined, refused=refused)
         else:
@@ -120,6 +123,8 @@ class Sandbox:
                 yield confined
 
     def _way_out(self, hosts: Sequence[str], refused: list[str]) -> AbstractAsyncContextManager[WayOut]:
+        from quintet.workspace.sandbox.network import way_out  # few commands have a list
+
         def told(line: str) -> None:
             if line not in refused and len(refused) < REFUSALS:
                 refused.append(line)
