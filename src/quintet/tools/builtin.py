@@ -17,6 +17,7 @@ from quintet.tools.web_fetch import WebFetchTool
 from quintet.tools.write import WriteTool
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.sandbox.wall import Sandbox
+from quintet.workspace.seen import Seen
 from quintet.workspace.web.search_settings import SearchSettings
 
 
@@ -30,11 +31,11 @@ def builtin_tools(
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
     `web_search` is where the person lets us search, with a key that is looked up when it is needed."""
-    guard = PathGuard(home)
+    guard, seen = PathGuard(home), Seen()
     return (
-        ReadTool(guard),
-        WriteTool(guard),
-        EditTool(guard),
+        ReadTool(guard, seen),
+        WriteTool(guard, seen),
+        EditTool(guard, seen),
         ShellTool(environment, sandbox=sandbox, guard=guard),
         ListTool(guard),
         GrepTool(guard, environment),
