@@ -8,25 +8,23 @@ import os
 import socket
 import sys
 
+FAILED = 125
+
 
 def main(words: list[str]) -> None:
     end = words.index("--")
-    path, port, command = words[0], int(words[1]), words[end + 1 :]
-    listener = socket.create_server(("127.0.0.1", port), backlog=128)
-    # Twice, so that the command has no child it does not know of.
-    first = os.fork()
-    if first == 0:
-        if os.fork() == 0:
-            forward(listener, path)
-        os._exit(0)
-    os.waitpid(first, 0)
-    listener.close()
-    for word in words[2:end]:
-        os.environ.pop(word.partition("=")[2], None)
-    import _signal  # type: ignore[import-not-found]  # `signal` itself takes a millisecond to import
+    command = words[end + 1 :]
+    try:
+        start(words[0], int(words[1]))
+        for word in words[2:end]:
+            os.environ.pop(word.partition("=")[2], None)
+        import _signal  # type: ignore[import-not-found]  # `signal` itself takes a millisecond to import
 
-    for number in (13, 25):  # Python ignores SIGPIPE and SIGXFSZ; the command must not inherit that
-        _signal.signal(number, _signal.SIG_DFL)
+        for number in (13, 25):  # Python ignores SIGPIPE and SIGXFSZ; the command must not inherit that
+            _signal.signal(number, _signal.SIG_DFL)
+    except Exception as error:
+        os.write(2, f"quintet: the way to the allowed hosts could not be opened: {error}\n".encode())
+        os._exit(FAILED)
     try:
         os.execvp(command[0], command)  # noqa: S606
     except OSError as error:
@@ -34,8 +32,24 @@ def main(words: list[str]) -> None:
         os._exit(127)
 
 
+def start(path: str, port: int) -> None:
+    """Listening when this returns; forked twice, so that the command has no child it does not know of."""
+    listener = socket.create_server(("127.0.0.1", port), backlog=128)
+    first = os.fork()
+    if first == 0:
+        try:
+            os.setsid()  # a signal to the command's group is not for us, from the first moment
+            if os.fork() == 0:
+                forward(listener, path)
+            os._exit(0)
+        finally:
+            os._exit(FAILED)
+    listener.close()
+    if os.waitpid(first, 0)[1]:
+        raise OSError("no process could be started")
+
+
 def forward(listener: socket.socket, path: str) -> None:
-    os.setsid()  # a signal to the command's group is not for us
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):  # its pipes must close when it ends
         os.dup2(nothing, number)
