@@ -240,6 +240,7 @@ class _Reader:
             problem, _, inner = str(error).partition(" - at `$")
             for word, ours in ((" | null", ""), ("object", "table"), ("array", "list")):
                 problem = problem.replace(word, ours)
+            problem = problem.split(" matching regex")[0] + (" (absolute, or from ~/)" if "regex" in problem else "")
             inside = " (in one of its entries)" if inner.startswith("[") else ""
             choices = _choices(form)
             fix = f"Use one of {', '.join(choices)}." if choices else "Correct its value."

@@ -52,6 +52,7 @@ roots = ["/src"]
 mode = "auto"
 required = true
 network = ["example.org"]
+writable = ["~/.cache/pip", "/var/cache/own"]
 
 [limits]
 interaction_timeout_s = 60
@@ -109,6 +110,7 @@ def test_every_key_is_read():
     assert made.policy.rules == {"shell: git status *": "allow"}
     assert made.sandbox.network == ("example.org",)
     assert made.sandbox.required is True
+    assert made.sandbox.writable == ("~/.cache/pip", "/var/cache/own")
     assert made.limits.storage_quota == "5GB"
     assert made.mcp["files"].command == ("mcp-files", ".")
     assert made.hooks[0].matcher == "shell"
@@ -155,6 +157,8 @@ def test_no_file_is_the_defaults(tmp_path):
         ("[policy]\nmode = 'yolo'", "Use one of read-only, ask, allow."),
         ("[policy.rules]\n'shell' = 'maybe'", "Use one of allow, ask, deny."),
         ("[sandbox]\nmode = 'on'", "Use one of auto, off."),
+        ("[sandbox]\nwritable = ['cache']", "`sandbox.writable` (in one of its entries): expected `str` (absolute, or"),
+        ("[sandbox]\nwritable = ['/']", "(absolute, or from ~/)"),
         ("[sandbox]\nnetwork = ['a b']", "sandbox.network: 'a b' is not a host. "),
         ("[sandbox]\nnetwork = ['*']", "sandbox.network: '*' is not a host. "),
         ("[sandbox]\nnetwork = ['*.org']", "sandbox.network: '*.org' would allow too much or nothing."),

@@ -122,8 +122,9 @@ class _Writer:
         self._handle = handle
 
     def __call__(self, names: set[str]) -> None:
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, b"\0".join(sorted(os.fsencode(name) for name in names)), 0)
+        data = b"\0".join(sorted(os.fsencode(name) for name in names))
+        os.pwrite(self._handle, data, 0)  # before it is cut, so that a full disk loses no name
+        os.ftruncate(self._handle, len(data))
 
 
 @contextlib.contextmanager

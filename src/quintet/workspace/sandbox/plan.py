@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from quintet.domain.errors import Invalid
+from quintet.workspace.sandbox.aliases import aliases
 from quintet.workspace.sandbox.guards import Guarded, git_trees, guarded, guarded_git
 from quintet.workspace.sandbox.hidden import credential_places, listening_sockets
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
@@ -57,8 +58,11 @@ def plan(profile: Profile, own: Own) -> Plan:
     mounts = [Mount(place, Kind.HIDE) for place in ours if os.path.isdir(place)]
     trees = _writable_trees(workspace, own) if profile.writable else []
     mounts += [Mount(tree, Kind.WRITE) for tree in trees] or [Mount(workspace, Kind.SHOW)]
-    credentials = {os.path.realpath(place) for place in credential_places(own.environment)}
+    # Most are not there, and resolving is most of the work.
+    named = credential_places(own.environment)
+    credentials = {os.path.realpath(place) if os.path.lexists(place) else place for place in named}
     mounts += _hiding(credentials - set(trees) - {workspace})
+    mounts += _hiding(aliases(mount.place for mount in list(mounts) if mount.kind in (Kind.HIDE, Kind.BLANK)))
     guards = list(_guards(workspace, trees, credentials | set(ours)))
     for guard in guards:
         mounts += guard.mounts

@@ -11,9 +11,7 @@ import fcntl
 import hashlib
 import os
 import secrets
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 
 from quintet.domain.errors import StorageReadOnly
@@ -35,9 +33,11 @@ class Rooms:
         return self._base
 
     def _found(self) -> str:
-        if self._home:
+        if os.path.isdir(self._home):  # making it is not our business
             with contextlib.suppress(OSError):
                 return self._made(os.path.join(os.path.realpath(self._home), "run", "sandbox"))
+        import tempfile  # dear, and not needed where there is a home
+
         place = os.path.join(os.path.realpath(tempfile.gettempdir()), f"quintet-{os.getuid()}")
         try:
             made = self._made(place)
@@ -127,6 +127,8 @@ def _dead(lock: str) -> Iterator[None]:
 
 def _remove(tree: str) -> None:
     """A whole tree, also where a command left directories that even their owner may not write."""
+    import shutil
+
     for place, directories, _ in os.walk(tree):
         for name in directories:
             path = os.path.join(place, name)

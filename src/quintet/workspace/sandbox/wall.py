@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -70,6 +70,7 @@ class Sandbox:
         self._tool: Tool | None = None
         self._launcher: tuple[str, ...] = ()
         self._state: State | None = None
+        self._filters = False  # system calls, inside
         self._looking = asyncio.Lock()
 
     async def state(self) -> State:
@@ -92,7 +93,14 @@ class Sandbox:
         fix = (
             "" if state.landlock >= 6 else "With Linux 6.12 or newer, abstract sockets are closed with network on too."
         )
-        return [*found, Finding("landlock", state.landlock >= 6, level, fix)]
+        calls = (
+            "filtered" if self._filters else "not filtered on this kind of machine; namespaces and mounts hold alone"
+        )
+        return [
+            *found,
+            Finding("landlock", state.landlock >= 6, level, fix),
+            Finding("system calls", self._filters, calls if state.works else why),
+        ]
 
     def scratch(self, thread: str) -> str:
         """A thread's own temporary directory, until close."""
@@ -142,18 +150,37 @@ class Sandbox:
         limits: Sequence[tuple[str, int]],
         mounts: Sequence[Mount] = (),
     ) -> AsyncIterator[Confined]:
-        planned, held = await asyncio.to_thread(self._set_up, profile)
-        planned = planned.with_more(mounts)
-        before = watched.remember(planned.watched)
-        inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
-        words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
-        confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
+        planned, held = await self._set_up_wholly(profile)
         try:
-            yield confined
+            before = watched.remember(planned.watched)
+            inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
+            planned = planned.with_more(mounts)
+            words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
+            confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
+            try:
+                yield confined
+            finally:
+                confined.put_back.extend(watched.put_back(before))
         finally:
             # Without a pause: a second cancel must not leave it half done. A handful of system calls.
-            held.release()
-            confined.put_back.extend(watched.put_back(before))
+            self._take_down(profile, held)
+
+    async def _set_up_wholly(self, profile: Profile) -> tuple[Plan, Placeholders]:
+        """In a thread, which a cancel does not stop: what it made is then taken down when it has ended."""
+        work = asyncio.ensure_future(asyncio.to_thread(self._set_up, profile))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(lambda done: self._take_down_late(profile, done))
+            raise
+
+    def _take_down_late(self, profile: Profile, done: asyncio.Future[tuple[Plan, Placeholders]]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._take_down(profile, done.result()[1])
+
+    def _take_down(self, profile: Profile, held: Placeholders) -> None:
+        held.release()
+        with contextlib.suppress(OSError):  # on a full disk the notes stay as they are, for the next one
             tidy(self._rooms.notes(profile.workspace))
 
     async def close(self) -> None:
@@ -226,10 +253,14 @@ class Sandbox:
             return State(False, why=f"It could not be tried: {error}.", fix="Look at the home's modes and free space.")
         if not said.startswith("landlock="):
             return State(False, "none", *diagnosed(said, tool.path, facts()))
-        return State(True, "bubblewrap", landlock=int(said.partition("=")[2].split()[0]))
+        told = dict(word.split("=") for word in said.split())
+        self._filters = told["filter"] == "1"
+        return State(True, "bubblewrap", landlock=int(told["landlock"]))
 
     def _tried(self) -> str:
         """The real profile around a look at our own home: what the launcher told, or what went wrong."""
+        import tempfile  # dear, and not needed before the first command
+
         with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
             profile = Profile(os.path.realpath(place))
             words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
@@ -244,12 +275,6 @@ class Sandbox:
 def _unset(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Python sets this one where no language is set; the command should not see that."""
     return () if "LC_CTYPE" in environment else ("unset=LC_CTYPE",)
-
-
-def never_began(code: int, said: bytes) -> bool:
-    """Whether the wall could not be built, so that nothing ran: a socket that was to be covered went away in between.
-    To be tried again, once or twice."""
-    return code == 1 and said.startswith(b"bwrap: Can't ") and said.count(b"\n") == 1
 
 
 def _interpreter() -> str:

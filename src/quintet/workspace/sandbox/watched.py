@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterable
 
 Before = dict[str, str | None]  # name: what the link says, None = nothing was there
@@ -42,4 +41,6 @@ def _remove(place: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(place)
     if os.path.isdir(place) and not os.path.islink(place):
+        import shutil  # dear, and hardly ever needed
+
         shutil.rmtree(place, ignore_errors=True)

@@ -11,8 +11,8 @@ import pytest
 
 from quintet.workspace.sandbox import network
 from quintet.workspace.sandbox.profile import Profile
-from quintet.workspace.sandbox.wall import Sandbox, never_began
-from tests.fakes.stage import Stage, needs_bubblewrap, spawn, staged
+from quintet.workspace.sandbox.wall import Sandbox
+from tests.fakes.stage import Stage, needs_bubblewrap, never_began, spawn, staged
 from tests.fakes.web import PUBLIC, Names, certificates, reply, serving, why_not_our_public
 
 pytestmark = [needs_bubblewrap, pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")]
@@ -39,7 +39,7 @@ async def run(stage: Stage, script: str, *hosts: str, names: Names | None = None
         for _ in range(3):
             async with wall.confined(argv, str(stage.workspace), environment, profile) as inside:
                 got = await asyncio.to_thread(spawn, inside.argv, str(stage.workspace), inside.environment)
-            if not never_began(got.returncode, got.stderr.encode()):
+            if not never_began(got):
                 break
         return Done(got.returncode, got.stdout, got.stderr, list(inside.refused))
     finally:

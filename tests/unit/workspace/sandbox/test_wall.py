@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from quintet.domain.errors import Invalid
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
 from tests.fakes.stage import BARE, SECRET, Stage, needs_bubblewrap, staged
+from tests.fakes.waiting import until
 
 pytestmark = needs_bubblewrap
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
@@ -39,7 +41,8 @@ async def test_the_state_is_found_by_running_the_real_profile(stage: Stage) -> N
     state = await stage.sandbox.state()
     assert (state.works, state.kind, state.why) == (True, "bubblewrap", "")
     rows = await stage.sandbox.rows()
-    assert [row.name for row in rows] == ["bubblewrap", "user namespaces", "network namespace", "masks", "landlock"]
+    names = ["bubblewrap", "user namespaces", "network namespace", "masks", "landlock", "system calls"]
+    assert [row.name for row in rows] == names
     assert all(row.ok for row in rows[:4])
 
 
@@ -265,6 +268,45 @@ async def test_what_a_killed_quintet_left_in_a_workspace_goes_with_the_next_comm
     assert (stage.workspace / ".claude").is_dir()  # still held
     await context.__aexit__(None, None, None)
     assert [p.name for p in stage.workspace.iterdir()] == [".git"]
+
+
+@pytest.mark.req("security:S28")
+async def test_a_cancel_while_the_wall_is_prepared_leaves_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, go_on = threading.Event(), threading.Event()
+    real = stage.sandbox._set_up
+
+    def slow(profile: Profile) -> object:
+        result = real(profile)
+        made.set()
+        go_on.wait(10)
+        return result
+
+    monkeypatch.setattr(stage.sandbox, "_set_up", slow)
+    context = stage.sandbox.confined(("true",), str(stage.workspace), {}, stage.profile())
+    entering = asyncio.ensure_future(context.__aenter__())
+    assert await asyncio.to_thread(made.wait, 10)
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    assert (stage.workspace / ".claude").is_dir()
+    go_on.set()
+    await until(lambda: [p.name for p in stage.workspace.iterdir()] == [".git"] and not notes(stage))
+
+
+def notes(stage: Stage) -> list[Path]:
+    return list((stage.home / "run" / "sandbox" / "masks").glob("*"))
+
+
+@pytest.mark.req("security:S28")
+async def test_what_could_not_be_prepared_is_taken_down_again(stage: Stage) -> None:
+    stage.sandbox._launcher = (1,)  # type: ignore[assignment]  # no text: the words cannot be made
+    with pytest.raises(TypeError):
+        async with stage.sandbox.confined(("true",), str(stage.workspace), {}, stage.profile()) as inside:
+            " ".join(inside.argv)
+    assert [p.name for p in stage.workspace.iterdir()] == [".git"]
+    assert notes(stage) == []
 
 
 # --- linked worktrees -------------------------------------------------------------------------------------------------
