@@ -36,6 +36,8 @@ from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
 
 if TYPE_CHECKING:
+    from quintet.tools.shell_profile import ShellSettings
+    from quintet.workspace.background import Background
     from quintet.workspace.sandbox.wall import Sandbox
 
 PROTOCOLS = {
@@ -121,7 +123,29 @@ class App:
     def tools(self) -> tuple[Tool, ...]:
         from quintet.tools.builtin import builtin_tools
 
-        return builtin_tools(home=str(self.home), environment=os.environ, sandbox=self.sandbox)
+        return builtin_tools(
+            home=str(self.home),
+            environment=os.environ,
+            sandbox=self.sandbox,
+            background=self.background,
+            shell=self._shell_settings(),
+        )
+
+    @cached_property
+    def background(self) -> Background:
+        from quintet.workspace.background import Background
+
+        return Background()
+
+    def _shell_settings(self) -> ShellSettings:
+        from quintet.tools.shell_profile import ShellSettings
+        from quintet.workspace.sandbox.limits import usual_caps
+
+        given = self.config.sandbox
+        caps = usual_caps(
+            max_processes=given.max_processes, max_memory_mib=given.max_memory_mib, max_file_mib=given.max_file_mib
+        )
+        return ShellSettings(given.network, caps=caps)
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -157,6 +181,8 @@ class App:
 
     async def close(self) -> None:
         await self.turns.shutdown()
+        if "background" in self.__dict__:  # made with the tools, if those were needed
+            await self.background.close()
         if "sandbox" in self.__dict__:  # else no turn ever looked for it
             await self.sandbox.close()
         await self.feed.close()

@@ -39,6 +39,9 @@ class Sandbox(msgspec.Struct, frozen=True):
     mode: Literal["auto", "off"] = "auto"
     required: bool | None = None  # None: nobody said, which is not the same as no
     network: Literal["off", "on"] | tuple[str, ...] | None = None
+    max_processes: Count | None = None  # None: the usual caps of a command
+    max_memory_mib: Count | None = None
+    max_file_mib: Count | None = None
     writable: tuple[Directory, ...] = ()  # beside the workspace, e.g. package caches
 
 

@@ -77,6 +77,8 @@ def test_every_tool_says_what_it_can_change():
         "read_skill",
         "todo",
         "ask_user",
+        "shell_output",
+        "shell_stop",
     }
     assert {name for name, effect in effects.items() if effect is Effect.WRITE} == {"write", "edit"}
     assert effects["shell"] is Effect.EXECUTE
