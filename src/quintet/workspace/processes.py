@@ -1,4 +1,4 @@
-"""Running a child: a session of its own, nothing on stdin, its output handed on as it comes, an end in bounded time.
+"""Running a child: a session of its own, nothing on stdin unless given, its output handed on as it comes, an end in bounded time.
 
 Returns when the child exits, not when its pipes close: a background process holding them must not hold us. Spawns with
 Popen and watches descriptors itself, because asyncio's own transports tie a child's end to its pipes in some versions.
@@ -42,6 +42,7 @@ class Child(msgspec.Struct, frozen=True):
     environment: Mapping[str, str]
     timeout_s: float
     output_limit: int  # bytes of both streams together
+    stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
 
 async def run_child(child: Child, receive: Receiver) -> Ended:
@@ -91,7 +92,7 @@ class _Run:
                 self._child.argv,
                 cwd=self._child.cwd,
                 env=dict(self._child.environment),
-                stdin=subprocess.DEVNULL,
+                stdin=self._child.stdin,
                 stdout=out_end,
                 stderr=err_end,
                 close_fds=True,  # the journal's locks must never live on in a child
