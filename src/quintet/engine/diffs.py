@@ -72,7 +72,7 @@ class Diffs:
         story = await self._stories.of(thread)
         calls = [c for c in story.calls if turn in ("", c.turn)]
         if turn and not calls and turn not in {t.id for t in await self._feed.journal.turns(thread)}:
-            raise NotFound(f"The thread has no turn {turn}.", next_step="`quintet threads show` names them.")
+            raise NotFound(f"The thread has no turn {turn}.", next_step="`quintet threads show --json` names them.")
         moves = [m for c in calls for m in moves_of_call(c)]
         if not turn:
             moves += [m for r in story.restores for m in moves_of_restore(r)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from quintet.domain.checkpoint import FileChange, FileKind, FileState
-from quintet.domain.errors import STORAGE_ERRORS, Invalid, QuintetError
+from quintet.domain.errors import STORAGE_ERRORS, NotFound, QuintetError
 from quintet.domain.event import Draft, FilesRestored
 from quintet.domain.item import ToolCall
 from quintet.domain.ports import FileHistory
@@ -70,7 +70,7 @@ class Undo:
             first.setdefault(item_turn, ordinal)
         if turn:
             if turn not in first:
-                raise Invalid(f"The thread has no turn {turn}.", next_step="`quintet threads show` names them.")
+                raise NotFound(f"The thread has no turn {turn}.", next_step="`quintet threads show --json` names them.")
             return first[turn] - 1
         story = await self._stories.of(thread.id)
         if force and thread.view.reverted is not None and await self.left_alone(thread.id):
@@ -79,7 +79,10 @@ class Undo:
         for name in reversed(changing):
             if name in first and not thread.view.is_hidden(first[name]):
                 return first[name] - 1
-        raise Invalid("Nothing this thread did to files is left to undo.", next_step="`--redo` undoes the last undo.")
+        raise NotFound(
+            "Nothing this thread did to files is left to undo.",
+            next_step="Name another thread, or undo the last undo with `--redo`.",
+        )
 
     async def revert(self, thread: Thread, keep_through: int, *, force: bool, dry_run: bool = False) -> Undone:
         """Bring back what stood there before every call that came after this item."""
