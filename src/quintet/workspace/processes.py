@@ -1,4 +1,4 @@
-"""Running a child: a session of its own, nothing on stdin unless given, its output handed on as it comes, an end in bounded time.
+"""Running a child: a session of its own, its output handed on as it comes, an end in bounded time.
 
 Returns when the child exits, not when its pipes close: a background process holding them must not hold us. Spawns with
 Popen and watches descriptors itself, because asyncio's own transports tie a child's end to its pipes in some versions.

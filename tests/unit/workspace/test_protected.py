@@ -42,9 +42,11 @@ def test_a_directory_that_is_absent_stands_for_the_names_in_it(repository):
 
 @pytest.mark.parametrize(
     "name",
-    [".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json", ".kward"]
-    + ["openclaw.json", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"]
-    + [".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"],
+    [
+        *(".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json", ".kward"),
+        *("openclaw.json", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
+        *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
+    ],
 )
 def test_what_agents_and_shells_read_by_themselves_is_named(repository, name):
     assert name in inner(repository)
@@ -141,8 +143,18 @@ def test_composed_and_decomposed_names_are_the_same(tmp_path):
 
 @pytest.mark.parametrize(
     "path",
-    [".gitignore", ".gitattributes", ".github/workflows/x.yml", "git/config", ".git2/hooks", "src/.bashrc", "claude"]
-    + [".mcp.json.md", "openclaw.json5", "x.git/config", ".vscodes/tasks.json", "docs/.claude/x", ".", "a"],
+    [
+        *(
+            ".gitignore",
+            ".gitattributes",
+            ".github/workflows/x.yml",
+            "git/config",
+            ".git2/hooks",
+            "src/.bashrc",
+            "claude",
+        ),
+        *(".mcp.json.md", "openclaw.json5", "x.git/config", ".vscodes/tasks.json", "docs/.claude/x", ".", "a"),
+    ],
 )
 def test_names_that_only_look_alike_are_ordinary(repository, path):
     assert not is_protected(str(repository), path)
