@@ -82,5 +82,6 @@ def runs(given: str = "{}") -> GatedProvider:
 
 
 def tree(directory: Path) -> dict[str, str]:
-    """Every file and what is in it."""
-    return {str(p.relative_to(directory)): p.read_text() for p in sorted(directory.rglob("*")) if p.is_file()}
+    """Every file and what is in it, but git's own."""
+    found = {str(p.relative_to(directory)): p for p in sorted(directory.rglob("*")) if p.is_file()}
+    return {name: path.read_text() for name, path in found.items() if not name.startswith(".git/")}

@@ -91,17 +91,16 @@ def tell(invocation: Invocation, done: Reverted, *, redo: bool) -> int:
     if files is None:
         screen.note("Shown again." if redo else f"Items after {_kept(done)} are hidden until `unrevert`.")
         return code
-    verb = "would bring back" if files.dry_run else "brought back"
-    for path in files.restored:
-        screen.line(f"{verb}  {safe_line(path)}")
+    for back in files.restored:
+        screen.line(f"{'removed   ' if back.removed else 'restored  '}  {safe_line(back.path)}")
     for conflict in files.conflicts:
-        screen.line(f"left alone    {safe_line(conflict.path)}: {safe_line(conflict.why)}")
+        screen.line(f"left alone  {safe_line(conflict.path)}: {safe_line(conflict.why)}")
     for why in files.partial:
         screen.note(f"Undo is partial: {safe_line(why)}.")
     if not files.restored and not files.conflicts:
         screen.note("No file had to be changed.")
     if files.dry_run:
-        screen.note("Nothing was changed.")
+        screen.note("That is what would be done; nothing was changed.")
     elif not redo:
         screen.note(f"Items after {_kept(done)} are hidden. `quintet undo {done.thread.id} --redo` takes it back.")
     if files.conflicts:

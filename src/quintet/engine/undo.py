@@ -5,6 +5,7 @@ What stands at a path is kept and named in the journal before it is replaced; do
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import msgspec
@@ -35,6 +36,13 @@ UNKEPT = "what stands there now cannot be put aside first, so replacing it could
 PAGE = 500
 
 
+class Brought(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A path that is what it was again; one that was not there is removed."""
+
+    path: str  # absolute
+    removed: bool = False
+
+
 class Conflict(msgspec.Struct, frozen=True):
     path: str  # absolute
     why: str
@@ -45,7 +53,7 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
 
     thread: str
     keep_through: int
-    restored: tuple[str, ...] = ()  # absolute paths
+    restored: tuple[Brought, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     partial: tuple[str, ...] = ()
     dry_run: bool = False
@@ -118,7 +126,8 @@ class Undo:
         if not dry_run and (plan.changes or plan.conflicts):
             await self._say(thread.id, reason, plan)
             await self._put(plan)
-        restored = tuple(sorted(f"{directory.rstrip('/')}/{c.path}" for directory, c in plan.changes))
+        back = [Brought(_absolute(d, c), c.after.kind is FileKind.ABSENT) for d, c in plan.changes]
+        restored = tuple(sorted(back, key=lambda b: b.path))
         conflicts = tuple(sorted(plan.conflicts, key=lambda c: c.path))
         return Undone(thread.id, 0, restored, conflicts, dry_run=dry_run)
 
@@ -171,7 +180,7 @@ class Undo:
                 raise
             except (QuintetError, OSError) as error:
                 words = error.message if isinstance(error, QuintetError) else (error.strerror or "it failed")
-                plan.conflicts.append(Conflict(f"{directory.rstrip('/')}/{change.path}", words))
+                plan.conflicts.append(Conflict(_absolute(directory, change), words))
                 plan.changes.remove((directory, change))
 
     async def _last_turn(self, thread: str) -> str:
@@ -184,6 +193,10 @@ class Undo:
         while page := await self._feed.journal.items(thread, after=found[-1][1] if found else 0, limit=PAGE):
             found += [(i.turn, i.ordinal, i.body.call_id if isinstance(i.body, ToolCall) else "") for i in page]
         return found
+
+
+def _absolute(directory: str, change: FileChange) -> str:
+    return os.path.join(directory, change.path)
 
 
 def _unmakeable(state: FileState) -> str:

@@ -45,7 +45,7 @@ def files(done: Reverted) -> Undone:
 
 def names(undone: Undone, work: Path) -> tuple[list[str], list[tuple[str, str]]]:
     short = lambda path: str(Path(path).relative_to(work))  # noqa: E731
-    return [short(p) for p in undone.restored], [(short(c.path), c.why) for c in undone.conflicts]
+    return [short(b.path) for b in undone.restored], [(short(c.path), c.why) for c in undone.conflicts]
 
 
 @pytest.mark.req("mechanisms:M8.15", "mechanisms:M8.17")
@@ -55,6 +55,7 @@ async def test_undo_brings_back_what_the_last_turn_changed_and_hides_it(one: Pro
     await one.run(thread, "text: only words", say="second")
     done = await undo(one, thread)
     assert names(done, work) == (["old", "sub/new"], [])
+    assert [b.removed for b in done.restored] == [False, True]
     assert tree(work) == {"old": "v0", "user": "never touched"}
     now = await one.journal.thread(thread)
     assert [now.view.is_hidden(n) for n in range(1, now.last_ordinal + 1)] == [True] * now.last_ordinal
@@ -340,7 +341,7 @@ async def test_what_a_running_call_has_put_aside_is_never_swept(one: Process, wo
     thread, tool = await one.thread(str(work)), CommandTool(says("old", "v1"), hold=True)
     turn = (await one.start(thread, runs(), [tool])).turn.id
     await tool.started()
-    await one.checkpoints.sweep(days=0)
+    await one.checkpoints.sweep(days=-1)  # a day after everything
     tool.go.set()
     await one.ended(turn)
     await undo(one, thread)
@@ -351,7 +352,7 @@ async def test_what_a_running_call_has_put_aside_is_never_swept(one: Process, wo
 async def test_after_the_retention_time_contents_are_gone_and_undo_says_so(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1"), ("new", "n")), [WriteTool()])
-    await one.checkpoints.sweep(days=0)
+    await one.checkpoints.sweep(days=-1)  # a day after everything
     done = await soon(undo(one, thread))
     assert names(done, work)[0] == ["new"]
     assert [c.path for c in done.conflicts] == [str(work / "old")]
