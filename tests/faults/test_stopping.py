@@ -35,6 +35,7 @@ from tests.faults.processes import (
 pytestmark = pytest.mark.fault
 ME = local("stopping")
 SETTLING = {
+    "checkpoint.settled",
     "turn.cancel_requested",
     "command.settled",
     "interaction.resolved",
