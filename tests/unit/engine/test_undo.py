@@ -82,6 +82,17 @@ async def test_an_undo_can_be_undone_exactly_until_the_next_turn(one: Process, w
         await redo(one, thread)
 
 
+@pytest.mark.req("mechanisms:M8.16")
+async def test_a_redo_takes_back_only_what_was_undone_since_the_last_turn(one: Process, work: Path) -> None:
+    thread = await one.thread(str(work))
+    await one.run(thread, writes(("old", "v1")), [WriteTool()])
+    await undo(one, thread)
+    await one.run(thread, writes(("new", "n")), [WriteTool()])
+    await undo(one, thread)
+    await redo(one, thread)
+    assert tree(work) == {"old": "v0", "new": "n", "user": "never touched"}
+
+
 @pytest.mark.req("mechanisms:M8.15")
 async def test_several_undos_go_back_turn_by_turn_and_one_redo_takes_all_of_them_back(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))

@@ -29,6 +29,7 @@ from quintet.journal.commit import CEILING_STEP
 from quintet.journal.emitting import emit
 from quintet.journal.migration import CURRENT, Schema, Step
 from quintet.journal.owners import living
+from quintet.journal.repair import repair
 from quintet.journal.statements import SQL
 from quintet.journal.transaction import Transaction
 from quintet.journal.wal import walk
@@ -465,6 +466,19 @@ async def test_a_home_of_schema_1_finds_its_checkpoints_after_the_step_to_2(tmp_
     await journal.close()
     with database(home) as raw:
         assert raw.execute("SELECT count(*) FROM checkpoints").fetchall() == [(0,)]
+
+
+@pytest.mark.req("reliability:R3", "mechanisms:M8.index")
+async def test_a_journal_that_lost_its_list_of_checkpoints_is_refused_and_repaired(tmp_path: Path) -> None:
+    events = await filled(tmp_path)
+    with database(tmp_path) as raw:
+        raw.execute("DROP TABLE checkpoints")
+    with pytest.raises(StorageDamaged, match="checkpoints"):
+        await opened(tmp_path)
+    await repair(tmp_path)
+    journal = await opened(tmp_path)
+    assert await everything(journal) == events
+    await journal.close()
 
 
 @pytest.mark.req("reliability:R21")
