@@ -12,7 +12,7 @@ from quintet.domain.item import ResultStatus
 from quintet.domain.tool import Prepared, ToolOutcome
 from quintet.tools.arguments import digest, failed, one_line, os_words, plain
 from quintet.workspace.diffs import hunks, unified_diff
-from quintet.workspace.files import as_text, read_bytes, replace_bytes
+from quintet.workspace.files import read_text, replace_bytes
 from quintet.workspace.paths import Place
 from quintet.workspace.seen import Seen
 
@@ -27,10 +27,9 @@ class Change(msgspec.Struct, frozen=True):
 def text_at(place: Place) -> str | None:
     """What stands there now; None when nothing does. Everything that keeps it from being changed as text is Invalid."""
     try:
-        data = read_bytes(place)
+        return read_text(place)
     except OSError as error:
         raise Invalid(os_words(error, place.shown)) from error
-    return None if data is None else as_text(place, data)
 
 
 def prepared_change(tool: str, given: msgspec.Struct, cwd: str, change: Change) -> Prepared:

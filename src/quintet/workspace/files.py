@@ -84,6 +84,12 @@ def as_text(place: Place, data: bytes) -> str:
     return text
 
 
+def read_text(place: Place) -> str | None:
+    """The whole text of a file; None when there is none."""
+    data = read_bytes(place)
+    return None if data is None else as_text(place, data)
+
+
 def replace_bytes(place: Place, data: bytes) -> None:
     """Put the bytes in the file's place in one move, keeping its mode; directories above it are made. Other names of
     the old file (hard links) keep what they had."""

@@ -10,7 +10,7 @@ import msgspec
 
 from quintet.domain.errors import Invalid
 from quintet.workspace.project_root import worktree_root
-from quintet.workspace.protected import is_protected
+from quintet.workspace.protected import fold, is_protected
 
 PATH_LIMIT = 4_096
 NAME_LIMIT = 255  # bytes of one name, on every file system that matters here
@@ -34,7 +34,7 @@ class PathGuard:
     """Contains paths in the workspace of a working directory; `home`, where Quintet keeps its things, is never part."""
 
     def __init__(self, home: str = "") -> None:
-        self._home = os.path.realpath(home) if home else ""
+        self._home = fold(os.path.realpath(home)) if home else ""
 
     def workspace(self, cwd: str) -> str:
         """The directory that contains everything a thread working in `cwd` may touch."""
@@ -46,19 +46,22 @@ class PathGuard:
     def reading(self, path: str, cwd: str) -> Place:
         """The place of a path given by whoever works in `cwd`; Invalid when it is not theirs."""
         _spelled(path)
-        here = os.path.realpath(cwd)
         try:
+            here = os.path.realpath(cwd)
+            root = self.workspace(here)
             resolved = os.path.realpath(os.path.join(here, path))
-            resolved.encode()
+            length = len(resolved.encode())
         except (OSError, ValueError) as error:
+            # Not UTF-8, or links that changed while they were being followed.
             raise Invalid(f"{_quoted(path)} is not a path this system can resolve.") from error
-        root = self.workspace(here)
+        if length >= PATH_LIMIT:
+            raise Invalid(f"{_quoted(path)} leads to a path that is too long.")
         if not contains(root, resolved):
             raise Invalid(
                 f"{_quoted(path)} lies outside the workspace.",
                 next_step="Use a path inside the workspace; links that lead out of it are not followed.",
             )
-        if self.hides(resolved):
+        if self._in_home(resolved):
             raise Invalid(f"{_quoted(path)} belongs to Quintet's own files, which stay closed.")
         shown = os.path.relpath(resolved, here)
         return Place(resolved, resolved if shown.startswith(os.pardir + os.sep) else shown, root)
@@ -66,7 +69,11 @@ class PathGuard:
     def writing(self, path: str, cwd: str) -> Place:
         """Stricter than reading: what git, shells, editors and agents run by themselves is the person's to write."""
         place = self.reading(path, cwd)
-        if is_protected(place.root, place.path):
+        try:
+            protected = is_protected(place.root, place.path)
+        except OSError:
+            protected = True  # a link among the protected names changed while it was being followed
+        if protected:
             raise Invalid(
                 f"{place.shown} is protected: it decides what runs on this machine, so only the person writes it.",
                 next_step="Say what should stand in it, and let the person put it there.",
@@ -74,10 +81,17 @@ class PathGuard:
         return place
 
     def hides(self, path: str) -> bool:
-        """Whether an absolute path lies in Quintet's own home."""
+        """Whether an absolute path lies in Quintet's own home, or leads there."""
         if not self._home:
             return False
-        return contains(self._home, path) or contains(self._home, os.path.realpath(path))
+        try:
+            return self._in_home(path) or self._in_home(os.path.realpath(path))
+        except OSError:
+            return True  # a link that changes while it is being followed is nothing to be shown
+
+    def _in_home(self, resolved: str) -> bool:
+        """In any spelling that a file system may fold."""
+        return bool(self._home) and contains(self._home, fold(resolved))
 
 
 def contains(directory: str, path: str) -> bool:

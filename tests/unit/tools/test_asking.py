@@ -74,6 +74,7 @@ def test_every_tool_says_what_it_can_change():
         "read",
         "list",
         "grep",
+        "read_skill",
         "todo",
         "ask_user",
     }

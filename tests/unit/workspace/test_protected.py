@@ -85,6 +85,15 @@ def test_a_git_directory_outside_is_not_ours_to_name(tmp_path):
     assert ".git" in inner(tmp_path / "project")
 
 
+def test_a_bare_repository_is_protected_like_any_other(tmp_path):
+    assert not is_protected(str(tmp_path), "hooks/pre-receive")
+    for name in ("HEAD", "objects", "refs"):
+        (tmp_path / name).mkdir()
+    assert {".git", "hooks", "config"} <= inner(tmp_path)
+    assert is_protected(str(tmp_path), "hooks/pre-receive")
+    assert not is_protected(str(tmp_path), "description")
+
+
 def test_what_a_protected_link_leads_to_is_protected(repository):
     (repository / "settings").mkdir()
     (repository / ".claude").symlink_to("settings")
@@ -139,6 +148,8 @@ def test_composed_and_decomposed_names_are_the_same(tmp_path):
     (tmp_path / ".claude").symlink_to("re\u0301glages")
     assert is_protected(str(tmp_path), "r\u00e9glages/x")
     assert is_protected(str(tmp_path), "RE\u0301GLAGES/x")
+    (tmp_path / ".codex").symlink_to("s\u015b")
+    assert is_protected(str(tmp_path), "\u00df\u0301")  # folds to two letters, of which the second takes the accent
 
 
 @pytest.mark.parametrize(
