@@ -65,7 +65,7 @@ def named(found: list[dict[str, Any]], work: Path) -> list[str]:
     return [str(Path(one["path"]).relative_to(work)) for one in found]
 
 
-@pytest.mark.req("mechanisms:M8.15", "mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.undo", "mechanisms:M8.own")
 def test_an_edit_is_undone_with_its_turn_and_the_next_undo_goes_further_back(home: Path, work: Path) -> None:
     before = tree(work)
     thread = run(home, work, "replace line 1 with LINE ONE in f01.txt")
@@ -85,7 +85,7 @@ def test_an_edit_is_undone_with_its_turn_and_the_next_undo_goes_further_back(hom
     assert (gone.code, "left to undo" in gone.err) == (1, True), gone
 
 
-@pytest.mark.req("mechanisms:M8.15", "mechanisms:M8.16", "mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.undo", "mechanisms:M8.redo", "mechanisms:M8.own")
 def test_a_command_that_rewrites_fifty_files_and_removes_untracked_ones_is_undone_and_redone(
     home: Path, work: Path
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_command_that_rewrites_fifty_files_and_removes_untracked_ones_is_undon
     assert tree(work) == before
 
 
-@pytest.mark.req("mechanisms:M8.15")
+@pytest.mark.req("mechanisms:M8.undo")
 def test_what_was_changed_since_is_a_conflict_until_forced_and_is_kept_even_then(home: Path, work: Path) -> None:
     before = tree(work)
     run(home, work, "run echo theirs > f03.txt; echo theirs > f04.txt")
@@ -120,7 +120,7 @@ def test_what_was_changed_since_is_a_conflict_until_forced_and_is_kept_even_then
     assert (work / "f04.txt").read_text() == "theirs\n"
 
 
-@pytest.mark.req("mechanisms:M8.14", "mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.shared", "mechanisms:M8.own")
 def test_another_thread_in_the_same_tree_keeps_its_changes(home: Path, work: Path) -> None:
     mine = run(home, work, "run echo mine > f05.txt; echo mine > f06.txt; echo mine > a")
     run(home, work, "run echo yours > f06.txt; echo yours > b")
@@ -131,7 +131,7 @@ def test_another_thread_in_the_same_tree_keeps_its_changes(home: Path, work: Pat
     assert (work / "untracked").read_text() == "a person's notes\n"
 
 
-@pytest.mark.req("mechanisms:M8.12", "mechanisms:M8.15")
+@pytest.mark.req("mechanisms:M8.result", "mechanisms:M8.undo")
 def test_over_the_caps_undo_is_partial_says_so_and_brings_back_the_rest(home: Path, work: Path) -> None:
     (work / "large").write_bytes(b"L" * (2 * 1024 * 1024))
     done = quintet("run", "--json", "--mode", "allow", "run echo small > large; echo x > f07.txt", home=home, cwd=work)
@@ -150,7 +150,7 @@ def test_over_the_caps_undo_is_partial_says_so_and_brings_back_the_rest(home: Pa
     assert (work / "large").read_text() == "small\n"
 
 
-@pytest.mark.req("mechanisms:M8.13", "reliability:R1")
+@pytest.mark.req("mechanisms:M8.killed", "reliability:R1")
 def test_killed_in_the_middle_of_a_command_its_files_can_still_be_brought_back(home: Path, work: Path) -> None:
     before = tree(work)
     prompt = "run echo half > f08.txt; echo x > begun; sleep 60"
@@ -167,7 +167,7 @@ def test_killed_in_the_middle_of_a_command_its_files_can_still_be_brought_back(h
     assert tree(work) == before
 
 
-@pytest.mark.req("mechanisms:M8.18")
+@pytest.mark.req("mechanisms:M8.diff")
 def test_the_diff_of_a_turn_and_of_a_thread(home: Path, work: Path) -> None:
     thread = run(home, work, "run echo two > f02.txt")
     run(home, work, "run echo three > f03.txt; printf '\\0\\1' > bin", "-c")
@@ -205,7 +205,7 @@ def swept(home: Path) -> Done:
     return quintet("gc", "--json", home=home)
 
 
-@pytest.mark.req("mechanisms:M8.19")
+@pytest.mark.req("mechanisms:M8.gc")
 def test_gc_keeps_what_undo_needs_and_frees_the_rest(home: Path, work: Path) -> None:
     before = tree(work)
     run(home, work, "run echo x > f00.txt; rm untracked")

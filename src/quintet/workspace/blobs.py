@@ -7,13 +7,14 @@ again, and only what has been old for an hour is ever swept. Knows nothing of fi
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 
-from quintet.domain.errors import StorageDamaged
+from quintet.domain.errors import StorageDamaged, StorageFull, StorageReadOnly
 from quintet.domain.ports import Clock
 
 YOUNG_S = 3600.0
@@ -46,10 +47,14 @@ class Blobs:
                     new[digest] = self._write(digest, zlib.compress(data, _FAST if packed else 0))
             if new:
                 self._name(new)
-        except BaseException:
+        except BaseException as error:
             for path in new.values():
                 with contextlib.suppress(OSError):
                     os.unlink(path)
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StorageFull("There is no space left to put files aside before they are changed.") from error
+            if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise StorageReadOnly("Files cannot be put aside: Quintet's directory is not writable.") from error
             raise
         return digests
 

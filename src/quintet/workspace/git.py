@@ -13,6 +13,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -22,10 +23,13 @@ from quintet.workspace.environment import MARKER, find_program
 from quintet.workspace.files import on_disk
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.processes import Cause, Child, run_child
+from quintet.workspace.tree import Seen
 
 WITHIN_S = 20.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
 _CONFIG_LIMIT = 1024 * 1024
+_SURE_NS = 1_000_000_000  # a file touched just now may be touched again without showing it
+_REMEMBERED = 64
 _INDEX_LIMIT = 256 * 1024 * 1024
 
 # Settings that say how bytes and names in the work tree are to be understood; nothing else is taken over.
@@ -35,11 +39,16 @@ _TAKEN = frozenset(
         *("core.checkstat", "core.autocrlf", "core.eol", "extensions.objectformat"),
     }
 )
+_Settings = tuple[tuple[str, str], ...]
 _PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
 
 _OFF = (
     *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "core.sshCommand=false"),
-    *("core.askPass=false", "core.editor=false", "core.untrackedCache=false", "core.gitProxy=", "diff.external="),
+    *(
+        "core.askPass=false",
+        "core.editor=false",
+        "core.untrackedCache=false",
+    ),
     *("credential.helper=", "gpg.program=false", "gpg.ssh.program=false", "protocol.allow=never"),
     *("diff.ignoreSubmodules=all", "submodule.recurse=false", "fetch.recurseSubmodules=false", "gc.auto=0"),
     *("maintenance.auto=false", "core.preloadIndex=true", "index.threads=true", "core.quotePath=false"),
@@ -83,6 +92,7 @@ class Git:
         self._path = environment.get("PATH", os.defpath)
         self._program = find_program("git", environment)
         self._scratch = scratch
+        self._settings: dict[str, tuple[Seen, _Settings]] = {}  # by config file, as long as it is not touched
 
     @asynccontextmanager
     async def opened(self, layout: Layout, index: Index | None) -> AsyncIterator[Repository]:
@@ -92,10 +102,21 @@ class Git:
         place = await on_disk(_shell_around, self._scratch, layout, index)
         try:
             repository = Repository(self._program, self._path, layout, place)
-            await repository.take_settings()
+            await self._set_up(repository)
             yield repository
         finally:
             await on_disk(shutil.rmtree, place, ignore_errors=True)
+
+    async def _set_up(self, repository: Repository) -> None:
+        path = repository.layout.config
+        now, old = await on_disk(_seen, path), self._settings.get(path)
+        settings = old[1] if old is not None and old[0] == now else await repository.read_settings()
+        self._settings.pop(path, None)
+        if now is not None and now.ctime_ns < time.time_ns() - _SURE_NS:
+            self._settings[path] = (now, settings)
+        while len(self._settings) > _REMEMBERED:
+            del self._settings[next(iter(self._settings))]
+        await repository.take(settings)
 
 
 class Repository:
@@ -119,20 +140,19 @@ class Repository:
         off = (*_OFF, f"core.excludesFile={layout.exclude}", f"core.attributesFile={layout.attributes}")
         self._options = [word for setting in off for word in ("-c", setting)]
 
-    async def take_settings(self) -> None:
-        """Copy what says how the work tree is to be read. `--file` without includes runs and follows nothing."""
+    async def read_settings(self) -> _Settings:
+        """How the work tree is to be read, by the config. `--file` without includes runs and follows nothing."""
         if not await on_disk(os.path.isfile, self.layout.config):
-            return
+            return ()
         command = ("config", "--file", self.layout.config, "--no-includes", "--list", "-z")
         listed = await self.ask(*command, output_limit=_CONFIG_LIMIT)
-        sections: dict[str, list[str]] = {"core": ["repositoryformatversion = 1"], "extensions": []}
-        for setting in listed.decode("utf-8", "surrogateescape").split("\0"):
-            name, _, value = setting.partition("\n")
-            if name.lower() in _TAKEN and _PLAIN.fullmatch(value):
-                section, _, key = name.lower().partition(".")
-                sections[section].append(f"{key} = {value}")
-        self.converts = any(line.startswith(("autocrlf", "eol")) for line in sections["core"])
-        await on_disk(_write_config, os.path.join(self._place, "git", "config"), sections)
+        lines = listed.decode("utf-8", "surrogateescape").split("\0")
+        said = [(name.lower(), value) for name, _, value in (line.partition("\n") for line in lines)]
+        return tuple((name, value) for name, value in said if name in _TAKEN and _PLAIN.fullmatch(value))
+
+    async def take(self, settings: _Settings) -> None:
+        self.converts = any(name in ("core.autocrlf", "core.eol") for name, _ in settings)
+        await on_disk(_write_config, os.path.join(self._place, "git", "config"), settings)
 
     async def refresh(self) -> Index:
         """Let git look at every file whose times or inode are not those in the index; the better index."""
@@ -159,7 +179,7 @@ class Repository:
             ended = await run_child(child, receive)
         if ended.cause is Cause.TIMEOUT:
             raise GitFailed(f"git {command[0]} did not answer within {WITHIN_S:.0f} s")
-        if ended.cause is Cause.FLOOD:
+        if ended.cause is Cause.FLOOD or sum(map(len, out)) > output_limit:
             raise GitFailed(f"git {command[0]} answered more than {output_limit // 1024 // 1024} MiB")
         if ended.code not in codes:
             words = b"".join(complaint).decode("utf-8", "replace").strip().split("\n")[0][:200]
@@ -188,10 +208,18 @@ def _shell_around(scratch: str, layout: Layout, index: Index | None) -> str:
     return place
 
 
-def _write_config(path: str, sections: Mapping[str, list[str]]) -> None:
+def _write_config(path: str, settings: _Settings) -> None:
     with open(path, "w", encoding="ascii") as file:
-        for section, lines in sections.items():
-            file.write(f"[{section}]\n" + "".join(f"\t{line}\n" for line in lines))
+        for name, value in (("core.repositoryformatversion", "1"), *settings):
+            section, _, key = name.partition(".")
+            file.write(f"[{section}]\n\t{key} = {value}\n")
+
+
+def _seen(path: str) -> Seen | None:
+    try:
+        return Seen.of(os.stat(path))
+    except OSError:
+        return None
 
 
 def read_index(layout: Layout) -> Index | None:

@@ -18,9 +18,10 @@ from quintet.workspace.files import on_disk
 from quintet.workspace.git import Git, GitFailed, Index, read_index
 from quintet.workspace.git_layout import Layout, layout_of
 from quintet.workspace.history_compare import Comparison
-from quintet.workspace.history_git import look, read_objects, together
+from quintet.workspace.history_git import look, together
 from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import NAMED_LIMIT, Budget, Manifest, unpack
+from quintet.workspace.history_objects import read_objects
 from quintet.workspace.history_walk import walk
 from quintet.workspace.paths import contains
 from quintet.workspace.protected import is_protected

@@ -12,15 +12,15 @@ from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState
 from quintet.workspace.blobs import Blobs, digest_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import Repository
-from quintet.workspace.history_git import Blob, Tracked, contents, look, tracked_directories
+from quintet.workspace.history_git import Tracked, look, tracked_directories
 from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import FILE_LIMIT, NAMED_LIMIT, Budget, Manifest, counted, some
+from quintet.workspace.history_objects import LINK, Blob, contents
 from quintet.workspace.history_walk import walk
 from quintet.workspace.ignore import KINDS
 from quintet.workspace.tree import Tree
 
 CHANGES_LIMIT = 10_000
-_LINK = 0o120000
 _TICK_NS = 50_000_000  # by this much the time of a file may lie before the moment it was made
 
 
@@ -83,7 +83,7 @@ class Comparison:
             )
 
     async def _state(self, blob: Blob) -> FileState:
-        is_link = blob.tracked.mode == _LINK
+        is_link = blob.tracked.mode == LINK
         kind = FileKind.LINK if is_link else FileKind.FILE
         plain = self._manifest.plain_mode
         mode = 0 if is_link else plain | (plain & 0o444) >> 2 if blob.tracked.mode & 0o100 else plain
@@ -125,7 +125,8 @@ class Comparison:
         paths = list(before)[: max(0, room)]
         for entry in await on_disk(self._keeper.after, self._directory, paths, self._budget):
             change = FileChange(entry.path, before[entry.path], entry.state)
-            if change.before.same_as(change.after):
+            no_file = entry.directory and change.before.kind is FileKind.ABSENT
+            if no_file or change.before.same_as(change.after):
                 continue
             self._changes[entry.path] = change
             if _is_rules(entry.path):

@@ -36,9 +36,12 @@ class Keeper:
         self._lock = threading.Lock()
 
     def before(self, directory: str, paths: Iterable[str], budget: Budget) -> list[Entry]:
-        """What stands there, with the bytes put aside as far as the budget goes. Large files are not even hashed."""
+        """What stands there, with the bytes put aside as far as the budget goes. Large files are not even hashed. A
+        directory is no file: bringing back what stood there means that no file does."""
         with Tree(directory) as tree:
-            return [entry for batch in self._batches(directory, tree, paths, budget) for entry in batch]
+            batches = self._batches(directory, tree, paths, budget)
+            entries = [entry for batch in batches for entry in batch]
+            return [Entry(e.path, FileState(), e.seen, directory=True) if e.directory else e for e in entries]
 
     def after(self, directory: str, paths: Iterable[str], budget: Budget | None) -> list[Entry]:
         """The same, and what is not kept is hashed; without a budget nothing is kept."""
@@ -78,17 +81,20 @@ class Keeper:
                 kept = budget.takes(path, len(target))
                 state = FileState(FileKind.LINK, size=len(target), digest=digest_of(target), kept=kept)
                 return Entry(path, state, seen), target if kept else None
+            if stat.S_ISDIR(found.st_mode):
+                return Entry(path, FileState(FileKind.OTHER), seen, directory=True), None
             if not stat.S_ISREG(found.st_mode):
-                if not stat.S_ISDIR(found.st_mode):
-                    budget.special.append(path)
+                budget.special.append(path)
                 return Entry(path, FileState(FileKind.OTHER), seen), None
             sure = found.st_ctime_ns < time.time_ns() - _SURE_NS
-            lost = Entry(path, FileState(FileKind.FILE, mode, found.st_size), seen, sure)
+            lost = Entry(path, FileState(FileKind.FILE, mode, found.st_size), seen, sure=sure)
             if not budget.takes(path, found.st_size):
                 return lost, None
             digest = self._remembered(directory, path, seen) if sure else ""
             if digest:
-                return Entry(path, FileState(FileKind.FILE, mode, found.st_size, digest, kept=True), seen, sure), None
+                return Entry(
+                    path, FileState(FileKind.FILE, mode, found.st_size, digest, kept=True), seen, sure=sure
+                ), None
             data, then = tree.read(path, budget.file_limit)
             again = tree.look(path)
             if data is None or again is None or Seen.of(again) != seen or Seen.of(then) != seen:
@@ -97,7 +103,7 @@ class Keeper:
         except OSError:
             budget.unread.append(path)
             return Entry(path, FileState(FileKind.FILE, mode, found.st_size), seen), None
-        return Entry(path, FileState(FileKind.FILE, mode, len(data), digest_of(data), kept=True), seen, sure), data
+        return Entry(path, FileState(FileKind.FILE, mode, len(data), digest_of(data), kept=True), seen, sure=sure), data
 
     def _put(self, directory: str, entries: list[Entry], waiting: Sequence[tuple[int, bytes]]) -> list[Entry]:
         if waiting:
@@ -140,7 +146,7 @@ def _hashed(tree: Tree, entry: Entry) -> Entry:
         digest = tree.hash(entry.path, HASH_LIMIT)
     except OSError:
         return entry
-    return Entry(entry.path, FileState(state.kind, state.mode, state.size, digest), entry.seen, entry.sure)
+    return Entry(entry.path, FileState(state.kind, state.mode, state.size, digest), entry.seen, sure=entry.sure)
 
 
 def _may_differ(tree: Tree, entry: Entry) -> bool:

@@ -22,6 +22,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     state: FileState
     seen: Seen | None = None
+    directory: bool = False  # no file, but a directory stands there
     sure: bool = False  # an unchanged `seen` means an unchanged file: it had not been touched just before
 
 
@@ -34,7 +35,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     plain_mode: int = 0o644  # what git gave the files it checked out
     exclude: str = ""  # digest of the ignore rules that lie among git's own files
     cut: bool = False  # there were more files than could be looked at
-    directories: tuple[str, ...] = ()  # that were there and hold nothing listed here
+    directories: tuple[str, ...] = ()  # that were there though no file here tells it
 
     def blobs(self) -> set[str]:
         kept = {entry.state.digest for entry in self.entries if entry.state.kept}
@@ -99,4 +100,5 @@ def counted(number: int) -> str:
 
 def some(paths: list[str]) -> str:
     """One by name, many by number and the first name."""
-    return paths[0] if len(paths) == 1 else f"{counted(len(paths))} ({paths[0]} …)"
+    first = "".join(letter if letter.isprintable() else "?" for letter in paths[0])
+    return first if len(paths) == 1 else f"{counted(len(paths))} ({first} …)"

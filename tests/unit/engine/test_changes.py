@@ -22,7 +22,7 @@ def wound(now: str, *moves: Move, force: bool = False) -> tuple[str, str]:
     return target.digest, why
 
 
-@pytest.mark.req("mechanisms:M8.15")
+@pytest.mark.req("mechanisms:M8.undo")
 @pytest.mark.parametrize(
     ("now", "moves", "without", "with_force"),
     [
@@ -47,7 +47,7 @@ def test_a_path_goes_back_as_far_as_it_is_what_was_left(
     assert wound(now, *moves, force=True) == (with_force, "")
 
 
-@pytest.mark.req("mechanisms:M8.16")
+@pytest.mark.req("mechanisms:M8.redo")
 @pytest.mark.parametrize("now", ["b", "a"], ids=["cut off before", "cut off after"])
 def test_a_restoration_that_was_said_and_perhaps_not_done_can_be_done_again(now: str) -> None:
     call, said = move("a", "b", 1), move("b", "a", 3, 3, restored=True)

@@ -40,7 +40,7 @@ def changed(fact: CheckpointSettled) -> list[tuple[str, bool]]:
     return [(c.path, c.shared) for c in fact.changes]
 
 
-@pytest.mark.req("mechanisms:M8.10", "mechanisms:M8.11")
+@pytest.mark.req("mechanisms:M8.before", "mechanisms:M8.settle")
 async def test_what_a_command_could_destroy_is_said_before_it_runs_and_what_it_did_with_its_result(
     one: Process, work: Path
 ) -> None:
@@ -64,7 +64,7 @@ async def test_what_a_command_could_destroy_is_said_before_it_runs_and_what_it_d
     assert fact.changes[0].before.kind is FileKind.ABSENT
 
 
-@pytest.mark.req("mechanisms:M8.10")
+@pytest.mark.req("mechanisms:M8.before")
 async def test_a_file_tool_secures_only_what_it_names_and_a_reading_tool_nothing(lone: Process, work: Path) -> None:
     thread = await lone.thread(str(work))
     await lone.run(thread, writes(("sub/a", "one")), [WriteTool()])
@@ -76,7 +76,7 @@ async def test_a_file_tool_secures_only_what_it_names_and_a_reading_tool_nothing
     assert result.diff == "its own diff"
 
 
-@pytest.mark.req("mechanisms:M8.12")
+@pytest.mark.req("mechanisms:M8.result")
 async def test_a_command_s_result_names_what_it_changed_with_its_diff(lone: Process, work: Path) -> None:
     thread = await lone.thread(str(work))
     (work / "gone").write_text("bye\n")
@@ -100,7 +100,7 @@ async def test_a_command_s_result_names_what_it_changed_with_its_diff(lone: Proc
     ]
 
 
-@pytest.mark.req("mechanisms:M8.12")
+@pytest.mark.req("mechanisms:M8.result")
 async def test_a_diff_beside_a_result_is_bounded_and_says_how_much_is_missing(lone: Process, work: Path) -> None:
     thread = await lone.thread(str(work))
 
@@ -118,7 +118,7 @@ async def test_a_diff_beside_a_result_is_bounded_and_says_how_much_is_missing(lo
     assert sum(d["type"] == "diff" for d in result.display) == 20
 
 
-@pytest.mark.req("mechanisms:M8.12")
+@pytest.mark.req("mechanisms:M8.result")
 async def test_what_could_not_be_kept_is_told_beside_the_result(house: House, work: Path) -> None:
     one = await house.process(history=KeptFiles(largest=5))
     thread = await one.thread(str(work))
@@ -128,7 +128,7 @@ async def test_what_could_not_be_kept_is_told_beside_the_result(house: House, wo
     assert result.display[-1] == {"type": "note", "text": "undo is partial: old is larger than 5 bytes"}
 
 
-@pytest.mark.req("mechanisms:M8.11")
+@pytest.mark.req("mechanisms:M8.settle")
 async def test_what_a_failing_command_did_is_settled_too(lone: Process, work: Path) -> None:
     thread = await lone.thread(str(work))
     await lone.run(thread, runs(), [CommandTool(says("new", "x"), fail=RuntimeError("boom"))])
@@ -137,7 +137,7 @@ async def test_what_a_failing_command_did_is_settled_too(lone: Process, work: Pa
     assert (result.status, result.changed_files) == (ResultStatus.ERROR, (str(work / "new"),))
 
 
-@pytest.mark.req("mechanisms:M8.11", "reliability:R14")
+@pytest.mark.req("mechanisms:M8.settle", "reliability:R14")
 async def test_what_a_cancelled_command_did_until_then_is_in_the_turn_s_last_commit(one: Process, work: Path) -> None:
     thread, tool = await one.thread(str(work)), CommandTool(says("new", "x"), hold=True)
     turn = (await one.start(thread, runs(), [tool])).turn.id
@@ -148,7 +148,7 @@ async def test_what_a_cancelled_command_did_until_then_is_in_the_turn_s_last_com
     assert result.status is ResultStatus.CANCELLED
 
 
-@pytest.mark.req("mechanisms:M8.11", "reliability:R14")
+@pytest.mark.req("mechanisms:M8.settle", "reliability:R14")
 async def test_a_comparison_that_hangs_does_not_keep_a_cancelled_turn(house: House, work: Path) -> None:
     history = KeptFiles()
     one = await house.process(history=history)
@@ -164,7 +164,7 @@ async def test_a_comparison_that_hangs_does_not_keep_a_cancelled_turn(house: Hou
     assert found.partial == ("the end of a shell call is unknown: it was cut off",)
 
 
-@pytest.mark.req("mechanisms:M8.11")
+@pytest.mark.req("mechanisms:M8.settle")
 async def test_a_result_is_kept_when_the_turn_is_cancelled_while_it_is_being_compared(house: House, work: Path) -> None:
     history = KeptFiles()
     one = await house.process(history=history)
@@ -181,7 +181,7 @@ async def test_a_result_is_kept_when_the_turn_is_cancelled_while_it_is_being_com
     assert (result.status, result.text) == (ResultStatus.OK, "done")
 
 
-@pytest.mark.req("mechanisms:M8.10", "reliability:R9")
+@pytest.mark.req("mechanisms:M8.before", "reliability:R9")
 async def test_a_full_disk_before_a_call_ends_the_turn_and_nothing_runs(house: House, work: Path) -> None:
     history = KeptFiles()
     one = await house.process(history=history)
@@ -192,7 +192,7 @@ async def test_a_full_disk_before_a_call_ends_the_turn_and_nothing_runs(house: H
     assert not (work / "new").exists()
 
 
-@pytest.mark.req("mechanisms:M8.12")
+@pytest.mark.req("mechanisms:M8.result")
 async def test_a_history_that_fails_is_told_as_partial(house: House, work: Path) -> None:
     history = KeptFiles()
     one = await house.process(history=history)
@@ -221,7 +221,7 @@ async def test_a_name_that_holds_a_secret_is_not_recorded_and_that_is_told(house
 
 
 # --- whose change it is ---------------------------------------------------------------------------------------------
-@pytest.mark.req("mechanisms:M8.14")
+@pytest.mark.req("mechanisms:M8.shared")
 async def test_what_a_file_tool_of_another_thread_wrote_meanwhile_is_not_the_command_s(
     house: House, work: Path
 ) -> None:
@@ -237,7 +237,7 @@ async def test_what_a_file_tool_of_another_thread_wrote_meanwhile_is_not_the_com
     assert changed(await settled(there, short)) == [("yours", False)]
 
 
-@pytest.mark.req("mechanisms:M8.14")
+@pytest.mark.req("mechanisms:M8.shared")
 @pytest.mark.parametrize("processes", [1, 2])
 async def test_changes_of_commands_that_overlapped_are_shared(house: House, work: Path, processes: int) -> None:
     here = await house.process()
@@ -253,7 +253,7 @@ async def test_changes_of_commands_that_overlapped_are_shared(house: House, work
     assert changed(await settled(here, first)) == [("a", False), ("b", True), ("late", False)]
 
 
-@pytest.mark.req("mechanisms:M8.14")
+@pytest.mark.req("mechanisms:M8.shared")
 async def test_commands_in_other_directories_and_calls_of_the_same_turn_share_nothing(
     lone: Process, work: Path, tmp_path: Path
 ) -> None:

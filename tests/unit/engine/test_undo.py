@@ -48,7 +48,7 @@ def names(undone: Undone, work: Path) -> tuple[list[str], list[tuple[str, str]]]
     return [short(b.path) for b in undone.restored], [(short(c.path), c.why) for c in undone.conflicts]
 
 
-@pytest.mark.req("mechanisms:M8.15", "mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.undo", "mechanisms:M8.own")
 async def test_undo_brings_back_what_the_last_turn_changed_and_hides_it(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1"), ("sub/new", "n")), [WriteTool()], say="first")
@@ -65,7 +65,7 @@ async def test_undo_brings_back_what_the_last_turn_changed_and_hides_it(one: Pro
         await undo(one, thread)
 
 
-@pytest.mark.req("mechanisms:M8.16")
+@pytest.mark.req("mechanisms:M8.redo")
 async def test_an_undo_can_be_undone_exactly_until_the_next_turn(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, runs(), [CommandTool(lambda d: (d / "old").unlink(), says("a", "1"))])
@@ -82,7 +82,7 @@ async def test_an_undo_can_be_undone_exactly_until_the_next_turn(one: Process, w
         await redo(one, thread)
 
 
-@pytest.mark.req("mechanisms:M8.16")
+@pytest.mark.req("mechanisms:M8.redo")
 async def test_a_redo_takes_back_only_what_was_undone_since_the_last_turn(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1")), [WriteTool()])
@@ -93,7 +93,7 @@ async def test_a_redo_takes_back_only_what_was_undone_since_the_last_turn(one: P
     assert tree(work) == {"old": "v0", "new": "n", "user": "never touched"}
 
 
-@pytest.mark.req("mechanisms:M8.15")
+@pytest.mark.req("mechanisms:M8.undo")
 async def test_several_undos_go_back_turn_by_turn_and_one_redo_takes_all_of_them_back(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     for text in ("v1", "v2", "v3"):
@@ -108,7 +108,7 @@ async def test_several_undos_go_back_turn_by_turn_and_one_redo_takes_all_of_them
     assert (work / "old").read_text() == "v0"
 
 
-@pytest.mark.req("mechanisms:M8.15", "mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.undo", "mechanisms:M8.own")
 async def test_what_a_person_changed_since_is_left_alone_and_force_keeps_it(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1"), ("new", "n")), [WriteTool()])
@@ -123,7 +123,7 @@ async def test_what_a_person_changed_since_is_left_alone_and_force_keeps_it(one:
     assert tree(work) == {"old": "a person's work", "new": "n", "user": "never touched"}
 
 
-@pytest.mark.req("mechanisms:M8.15")
+@pytest.mark.req("mechanisms:M8.undo")
 async def test_a_redo_leaves_alone_what_changed_since_the_undo_and_can_be_forced(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1"), ("new", "n")), [WriteTool()])
@@ -137,7 +137,7 @@ async def test_a_redo_leaves_alone_what_changed_since_the_undo_and_can_be_forced
         await redo(one, thread, force=True)
 
 
-@pytest.mark.req("mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.own")
 async def test_a_dry_run_says_the_same_and_changes_nothing(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1"), ("new", "n")), [WriteTool()])
@@ -148,7 +148,7 @@ async def test_a_dry_run_says_the_same_and_changes_nothing(one: Process, work: P
     assert (tree(work), await one.events(thread)) == (before, events)
 
 
-@pytest.mark.req("mechanisms:M8.14", "mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.shared", "mechanisms:M8.own")
 async def test_another_thread_s_changes_in_the_same_tree_stay(one: Process, work: Path) -> None:
     mine, yours = await one.thread(str(work)), await one.thread(str(work))
     await one.run(mine, runs(), [CommandTool(says("old", "mine"), says("a", "mine"))])
@@ -157,7 +157,7 @@ async def test_another_thread_s_changes_in_the_same_tree_stay(one: Process, work
     assert tree(work) == {"old": "yours", "b": "yours", "user": "never touched"}
 
 
-@pytest.mark.req("mechanisms:M8.14")
+@pytest.mark.req("mechanisms:M8.shared")
 async def test_shared_changes_need_force(one: Process, work: Path) -> None:
     first, second = await one.thread(str(work)), await one.thread(str(work))
     long = CommandTool(says("a", "x"), hold=True)
@@ -171,7 +171,7 @@ async def test_shared_changes_need_force(one: Process, work: Path) -> None:
     assert names(await undo(one, second, force=True), work) == (["b"], [])
 
 
-@pytest.mark.req("mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.own")
 async def test_undo_is_refused_while_a_turn_runs(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1")), [WriteTool()])
@@ -188,7 +188,7 @@ async def test_undo_is_refused_while_a_turn_runs(one: Process, work: Path) -> No
     await one.ended(turn)
 
 
-@pytest.mark.req("mechanisms:M8.16")
+@pytest.mark.req("mechanisms:M8.redo")
 @pytest.mark.parametrize("puts", [0, 1, 2])
 async def test_an_undo_that_was_cut_off_is_finished_by_doing_it_again(
     house: House, work: Path, monkeypatch: pytest.MonkeyPatch, puts: int
@@ -218,7 +218,7 @@ async def test_an_undo_that_was_cut_off_is_finished_by_doing_it_again(
     assert tree(work) == after
 
 
-@pytest.mark.req("mechanisms:M8.13")
+@pytest.mark.req("mechanisms:M8.killed")
 async def test_a_call_that_was_killed_is_offered_with_force_and_its_end_is_said_to_be_unknown(
     house: House, work: Path
 ) -> None:
@@ -239,7 +239,7 @@ async def test_a_call_that_was_killed_is_offered_with_force_and_its_end_is_said_
     assert (work / "old").read_text() == "half"
 
 
-@pytest.mark.req("mechanisms:M8.15")
+@pytest.mark.req("mechanisms:M8.undo")
 async def test_what_was_too_large_to_keep_is_told_and_the_rest_comes_back(house: House, work: Path) -> None:
     one = await house.process(history=KeptFiles(largest=20))
     thread = await one.thread(str(work))
@@ -258,7 +258,7 @@ async def test_what_was_too_large_to_keep_is_told_and_the_rest_comes_back(house:
     assert names(await undo(one, thread, force=True), work) == (["made"], [("large", GONE)])
 
 
-@pytest.mark.req("mechanisms:M8.17")
+@pytest.mark.req("mechanisms:M8.own")
 async def test_the_view_alone_can_be_reverted_as_before(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1")), [WriteTool()])
@@ -281,7 +281,7 @@ async def test_only_calls_behind_the_item_are_undone(one: Process, work: Path) -
 
 
 # --- diffs ----------------------------------------------------------------------------------------------------------
-@pytest.mark.req("mechanisms:M8.18")
+@pytest.mark.req("mechanisms:M8.diff")
 async def test_a_diff_joins_what_happened_to_a_file_per_turn_and_per_thread(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1\n")), [WriteTool()])
@@ -299,7 +299,7 @@ async def test_a_diff_joins_what_happened_to_a_file_per_turn_and_per_thread(one:
         await one.diffs.of(thread, "trn_nowhere")
 
 
-@pytest.mark.req("mechanisms:M8.18", "security:S44")
+@pytest.mark.req("mechanisms:M8.diff", "security:S44")
 async def test_a_diff_holds_no_known_secret_and_says_what_is_no_text(house: House, work: Path) -> None:
     one = await house.process(secrets=["hunter2hunter2"])
     thread = await one.thread(str(work))
@@ -317,7 +317,7 @@ async def test_a_diff_holds_no_known_secret_and_says_what_is_no_text(house: Hous
     assert "(mode 644 -> 600)" in old
 
 
-@pytest.mark.req("mechanisms:M8.18")
+@pytest.mark.req("mechanisms:M8.diff")
 async def test_looking_at_a_running_call_does_not_disturb_it(one: Process, work: Path) -> None:
     thread, tool = await one.thread(str(work)), CommandTool(says("a", "x"), says("b", "x"), hold=True)
     turn = (await one.start(thread, runs(), [tool])).turn.id
@@ -330,7 +330,7 @@ async def test_looking_at_a_running_call_does_not_disturb_it(one: Process, work:
 
 
 # --- sweeping -------------------------------------------------------------------------------------------------------
-@pytest.mark.req("mechanisms:M8.19")
+@pytest.mark.req("mechanisms:M8.gc")
 async def test_a_sweep_frees_what_no_checkpoint_needs_and_undo_still_works(one: Process, work: Path) -> None:
     assert isinstance(one.history, KeptFiles)
     kept, gone = await one.thread(str(work)), await one.thread(str(work))
@@ -347,7 +347,7 @@ async def test_a_sweep_frees_what_no_checkpoint_needs_and_undo_still_works(one: 
     assert (work / "old").read_text() == "u"
 
 
-@pytest.mark.req("mechanisms:M8.19")
+@pytest.mark.req("mechanisms:M8.gc")
 async def test_what_a_running_call_has_put_aside_is_never_swept(one: Process, work: Path) -> None:
     thread, tool = await one.thread(str(work)), CommandTool(says("old", "v1"), hold=True)
     turn = (await one.start(thread, runs(), [tool])).turn.id
@@ -359,7 +359,7 @@ async def test_what_a_running_call_has_put_aside_is_never_swept(one: Process, wo
     assert (work / "old").read_text() == "v0"
 
 
-@pytest.mark.req("mechanisms:M8.19")
+@pytest.mark.req("mechanisms:M8.gc")
 async def test_after_the_retention_time_contents_are_gone_and_undo_says_so(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))
     await one.run(thread, writes(("old", "v1"), ("new", "n")), [WriteTool()])
