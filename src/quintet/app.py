@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quintet.config import Config, home_directory, load_config, make_home
+from quintet.domain.checkpoint import Compared, FileState, Secured
 from quintet.domain.errors import Invalid
-from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
+from quintet.domain.ports import Clock, FileHistory, Journal, Models, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
+from quintet.engine.checkpoints import Checkpoints
+from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
@@ -24,14 +27,18 @@ from quintet.engine.policy import Policy, parse_rules
 from quintet.engine.profiles import Profiles
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
+from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
+from quintet.engine.undo import Undo
 from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
 from quintet.workspace.credentials import Credentials
+from quintet.workspace.diffs import unified_diff
 from quintet.workspace.key_store import KeyStore
 from quintet.workspace.log import Log
+from quintet.workspace.paths import PathGuard
 from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
 
@@ -72,6 +79,38 @@ class LateCommandParser:
         return PlainCommandParser().parse(command)
 
 
+class LateFileHistory:
+    """The workspace's history of files, imported with the first call that changes some."""
+
+    def __init__(self, home: str, clock: Clock) -> None:
+        self._home = home
+        self._clock = clock
+
+    @cached_property
+    def _history(self) -> FileHistory:
+        from quintet.workspace.history import WorkspaceHistory
+
+        return WorkspaceHistory(self._home, os.environ, self._clock)
+
+    async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
+        return await self._history.secure(directory, paths)
+
+    async def compare(self, secured: Secured) -> Compared:
+        return await self._history.compare(secured)
+
+    async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
+        return await self._history.states(directory, paths, keep=keep)
+
+    async def put(self, directory: str, path: str, state: FileState) -> None:
+        await self._history.put(directory, path, state)
+
+    async def content(self, directory: str, state: FileState) -> bytes | None:
+        return await self._history.content(directory, state)
+
+    async def sweep(self, keep: Collection[str], manifests: Collection[str]) -> tuple[int, int]:
+        return await self._history.sweep(keep, manifests)
+
+
 class App:
     """One home, opened by one process."""
 
@@ -96,13 +135,18 @@ class App:
             parse_rules(config.policy.rules), LateCommandParser(), sandbox_required=config.sandbox.required
         )
         self.interactions = Interactions(self.feed)
-        self.turns = Turns(self.feed, self.interactions, self.policy)
+        self.history: FileHistory = LateFileHistory(str(home), self.clock)
+        stories = Stories(self.feed, self.history)
+        self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
+        self.undo = Undo(self.feed, self.history, stories)
+        self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
+        self.turns = Turns(self.feed, self.interactions, self.policy, self.checkpoints)
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
         self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
-        self.threads = Threads(self.feed, self.turns, self.projects, self.handles, self.profiles)
+        self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
 
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
 

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.fault
 ME = local("stopping")
 WITHOUT_WALL = '[sandbox]\nmode = "off"\nrequired = false\n'
 SETTLING = {
+    "checkpoint.settled",
     "turn.cancel_requested",
     "command.settled",
     "interaction.resolved",

@@ -234,6 +234,9 @@ class Journal(Protocol):
     async def checkpoints(self, *, thread: str = "", after: int = 0) -> list[Event]:
         """checkpoint.made, checkpoint.settled and files.restored events after this seq, oldest first."""
 
+    async def open_checkpoints(self) -> list[Event]:
+        """checkpoint.made events, of any thread, whose call has not been settled and whose turn has not ended."""
+
     async def find_handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
         """The live handle, else the newest deleted one, else None."""
 

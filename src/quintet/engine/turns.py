@@ -26,6 +26,7 @@ from quintet.domain.ids import new_id
 from quintet.domain.item import Part
 from quintet.domain.principal import Principal
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBusy
+from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.feed import Feed
 from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
 from quintet.engine.interactions import Interactions
@@ -45,10 +46,11 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Turns:
-    def __init__(self, feed: Feed, interactions: Interactions, policy: Policy) -> None:
+    def __init__(self, feed: Feed, interactions: Interactions, policy: Policy, checkpoints: Checkpoints) -> None:
         self._feed = feed
         self._interactions = interactions
         self._policy = policy
+        self._checkpoints = checkpoints
         self._queued: dict[str, asyncio.Task[None]] = {}  # by turn: waiting here for their place
         self._running: dict[str, RunningTurn] = {}  # by turn: running here
         self._tasks: set[asyncio.Task[None]] = set()
@@ -221,7 +223,8 @@ class Turns:
         try:
             lease = await self._claim(turn, starter.model)
             if lease is not None:
-                loop = Loop(self._feed, self._interactions, self._policy, await self._begin(turn, lease, starter))
+                running = await self._begin(turn, lease, starter)
+                loop = Loop(self._feed, self._interactions, self._policy, self._checkpoints, running)
                 await loop.run()
         except Exception as error:
             failure = self._failures[turn.id] = as_quintet_error(error)

@@ -6,13 +6,14 @@ CONTEXT = 3
 _WORK_LIMIT = 4_000_000  # lines of one side times lines of the other that are still compared line by line
 
 
-def unified_diff(before: str | None, after: str, path: str) -> str:
-    """What changes at `path`; `before` is None for a new file. Empty when nothing changes."""
+def unified_diff(before: str | None, after: str | None, path: str) -> str:
+    """What changes at `path`; None where there is no file. Empty when nothing changes."""
     if before == after:
         return ""
-    old, new = _lines(before or ""), _lines(after)
+    old, new = _lines(before or ""), _lines(after or "")
     name = path.lstrip("/")
-    head = f"--- {'/dev/null' if before is None else 'a/' + name}\n+++ b/{name}\n"
+    head = f"--- {'/dev/null' if before is None else 'a/' + name}\n"
+    head += f"+++ {'/dev/null' if after is None else 'b/' + name}\n"
     return head + "".join(_hunks(old, new))
 
 

@@ -8,6 +8,7 @@ What could run something is switched off by name as well, should some git find a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -189,7 +190,9 @@ class Repository:
 
 def _shell_around(scratch: str, layout: Layout, index: Index | None) -> str:
     """An empty repository in a private directory, and the index beside it."""
-    os.makedirs(scratch, mode=0o700, exist_ok=True)
+    for directory in (os.path.dirname(scratch), scratch):  # makedirs would make the outer one as loose as the umask is
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
     place = tempfile.mkdtemp(prefix="git-", dir=scratch)
     git = os.path.join(place, "git")
     for name in ("git", "git/refs", "git/objects"):
