@@ -1,4 +1,4 @@
-"""Running a child: a session of its own, nothing on stdin, its output handed on as it comes, an end in bounded time.
+"""Running a child: a session of its own, its output handed on as it comes, an end in bounded time.
 
 Returns when the child exits, not when its pipes close: a background process holding them must not hold us. Spawns with
 Popen and watches descriptors itself, because asyncio's own transports tie a child's end to its pipes in some versions.
@@ -57,6 +57,7 @@ class Child(msgspec.Struct, frozen=True):
     output_limit: int  # bytes of both streams together
     caps: Caps | None = None  # None: a program of ours, which needs no watching
     walled: bool = False  # argv is the sandbox's, with a warden inside
+    stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
 
 async def run_child(child: Child, receive: Receiver, started: Callable[[], None] = lambda: None) -> Ended:
@@ -114,7 +115,7 @@ class _Run:
                 self._child.argv,
                 cwd=self._child.cwd,
                 env=dict(self._child.environment),
-                stdin=theirs[2] if self._child.walled else subprocess.DEVNULL,
+                stdin=theirs[2] if self._child.walled else self._child.stdin,
                 stdout=theirs[0],
                 stderr=theirs[1],
                 close_fds=True,  # the journal's locks must never live on in a child
