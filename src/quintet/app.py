@@ -85,7 +85,7 @@ class App:
         secrets = KnownSecrets(
             os.environ,
             keys=[p.api_key for p in config.providers.values() if p.api_key],
-            key_names=[p.api_key_env for p in config.providers.values() if p.api_key_env],
+            key_names=_key_names(config),
             credentials=self.credentials,
         )
         self.feed = Feed(journal, secrets, self.clock)
@@ -129,7 +129,16 @@ class App:
             sandbox=self.sandbox,
             background=self.background,
             shell=self._shell_settings(),
+            web_search=self.config.web_search,
+            search_key=self._search_key,
         )
+
+    def _search_key(self) -> str:
+        """Looked up at each search, so that a changed key counts at once."""
+        search = self.config.web_search
+        if search and search.credential:
+            return self.credentials.get(search.credential)
+        return os.environ.get(search.api_key_env, "") if search else ""
 
     @cached_property
     def background(self) -> Background:
@@ -187,6 +196,14 @@ class App:
             await self.sandbox.close()
         await self.feed.close()
         await self.journal.close()
+
+
+def _key_names(config: Config) -> list[str]:
+    """The variables that hold keys."""
+    names = [provider.api_key_env for provider in config.providers.values()]
+    if config.web_search:
+        names.append(config.web_search.api_key_env)
+    return [name for name in names if name]
 
 
 def _config(home: str, *, starts_turns: bool) -> Config:

@@ -68,7 +68,7 @@ class Stage:
         for _ in range(5):
             async with wall.confined(argv, where, environment, profile or self.profile(), limits) as inside:
                 done = await asyncio.to_thread(spawn, inside.argv, where, inside.environment)
-            if not _never_began(done):
+            if not never_began(done):
                 break
         return done
 
@@ -88,7 +88,7 @@ def spawn(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> subp
     )
 
 
-def _never_began(done: subprocess.CompletedProcess[str]) -> bool:
+def never_began(done: subprocess.CompletedProcess[str]) -> bool:
     """A socket that was to be covered went away in between, and bubblewrap gave up before the command."""
     return done.returncode == 1 and done.stderr.startswith("bwrap: Can't ") and done.stderr.count("\n") == 1
 

@@ -43,6 +43,9 @@ class Plan(msgspec.Struct, frozen=True):
     def writable(self) -> list[str]:
         return [mount.place for mount in self.mounts if mount.kind in (Kind.WRITE, Kind.PRIVATE)]
 
+    def with_more(self, mounts: Iterable[Mount]) -> Plan:
+        return msgspec.structs.replace(self, mounts=(*self.mounts, *mounts))
+
     def without(self, places: set[str]) -> Plan:
         kept = tuple(mount for mount in self.mounts if mount.place not in places)
         return msgspec.structs.replace(self, mounts=kept)

@@ -8,21 +8,29 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from quintet.domain.errors import Invalid, QuintetError
+from quintet.domain.errors import QuintetError
 from quintet.workspace.environment import find_program
 from quintet.workspace.sandbox import watched
 from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
 from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
+from quintet.workspace.sandbox.mounts import Mount
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, plan
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
 
+if TYPE_CHECKING:
+    from quintet.workspace.sandbox.network import WayOut
+    from quintet.workspace.web.addresses import Refusing
+    from quintet.workspace.web.resolving import Resolve
+
 PROBE_WITHIN_S = 5.0
+REFUSALS = 100  # kept of one command
 _SYSTEM_PLACES = "/usr/bin:/bin:/usr/local/bin"  # what distributions' own rules allow lies here
 
 
@@ -32,11 +40,13 @@ class Confined(msgspec.Struct, frozen=True):
     argv: Sequence[str]
     environment: Mapping[str, str]
     put_back: list[str] = msgspec.field(default_factory=list)  # afterwards: protected names the command had changed
+    refused: Sequence[str] = ()  # fills while it runs: what its allow-list did not let through, each once
 
 
 class Sandbox:
     """`home` is Quintet's own directory and is never seen inside, like every directory in `hidden`; `enabled` and
-    `writable` (further directories commands may write) are the person's choice in config.toml."""
+    `writable` (further directories commands may write) are the person's choice in config.toml. How an allow-list's
+    names are looked up and which addresses it never reaches is given by tests only."""
 
     def __init__(
         self,
@@ -46,12 +56,16 @@ class Sandbox:
         enabled: bool = True,
         writable: Sequence[str] = (),
         hidden: Sequence[str] = (),
+        resolve: Resolve | None = None,
+        refuse: Refusing | None = None,
     ) -> None:
         self._environment = environment
         self._home = home
         self._enabled = enabled
         self._writable = writable
         self._hidden = hidden
+        self._resolve = resolve
+        self._refuse = refuse
         self._rooms = Rooms(home)
         self._tool: Tool | None = None
         self._launcher: tuple[str, ...] = ()
@@ -105,13 +119,42 @@ class Sandbox:
 
         `limits` are names of RLIMIT_… with their bounds. Leave only when every process of the command has ended.
         """
-        if isinstance(profile.network, tuple):
-            # The place of the proxy: its socket is shown inside and its forwarder runs before the command.
-            raise Invalid("Commands cannot be given single hosts yet.", next_step='Use "off" or "on" in [sandbox].')
+        if isinstance(profile.network, tuple) and profile.network:
+            refused: list[str] = []
+            async with self._way_out(profile.network, refused) as out:
+                before = (_interpreter(), *out.words, *_unset(environment), "--")
+                outer = {**environment, **out.environment}
+                async with self._walled((*before, *argv), cwd, outer, profile, limits, (out.mount,)) as confined:
+                    yield msgspec.structs.replace(confined, refused=refused)
+        else:
+            async with self._walled(argv, cwd, environment, profile, limits) as confined:
+                yield confined
+
+    def _way_out(self, hosts: Sequence[str], refused: list[str]) -> AbstractAsyncContextManager[WayOut]:
+        from quintet.workspace.sandbox.network import way_out  # few commands have a list
+
+        def told(line: str) -> None:
+            if line not in refused and len(refused) < REFUSALS:
+                refused.append(line)
+
+        room = self._rooms.scratch("network")
+        return way_out(hosts, room, resolve=self._resolve, refuse=self._refuse, refused=told)
+
+    @asynccontextmanager
+    async def _walled(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        environment: Mapping[str, str],
+        profile: Profile,
+        limits: Sequence[tuple[str, int]],
+        mounts: Sequence[Mount] = (),
+    ) -> AsyncIterator[Confined]:
         planned, held = await self._set_up_wholly(profile)
         try:
             before = watched.remember(planned.watched)
             inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
+            planned = planned.with_more(mounts)
             words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
             confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
             try:
@@ -174,8 +217,7 @@ class Sandbox:
         words = [tool.path, *arguments(tool, planned.mounts, cwd, network=network, blank=self._rooms.blank())]
         words += ["--", *self._launch(), *(f"write={place}" for place in ("/dev", *planned.writable))]
         words += [f"limit={name}:{soft}" for name, soft in limits]
-        if "LC_CTYPE" not in environment:
-            words.append("unset=LC_CTYPE")  # Python sets it where no language is set
+        words += _unset(environment)
         return [*words, "tell"] if tell else words
 
     def _launch(self) -> tuple[str, ...]:
@@ -228,6 +270,11 @@ class Sandbox:
             return tried.stderr.decode("utf-8", "replace").strip()
         told, _, seen = tried.stdout.decode("utf-8", "replace").partition("\n")
         return "Quintet's own directory can be seen inside." if seen else told
+
+
+def _unset(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Python sets this one where no language is set; the command should not see that."""
+    return () if "LC_CTYPE" in environment else ("unset=LC_CTYPE",)
 
 
 def _interpreter() -> str:

@@ -377,11 +377,6 @@ n = chr(0) + 'own'; a = socket.socket(1, 1); a.bind(n); a.listen(1); socket.sock
     assert (await stage.run(script)).stdout.split() == ["tcp", "unix", "abstract"]
 
 
-async def test_single_hosts_are_refused_until_they_are_served(stage: Stage) -> None:
-    with pytest.raises(Invalid, match="single hosts"):
-        await stage.run("true", Profile(str(stage.workspace), network=("example.org",)))
-
-
 async def test_limits_are_set_inside(stage: Stage) -> None:
     done = await stage.run("ulimit -n; ulimit -Hn; ulimit -c", limits=[("NOFILE", 77), ("CORE", 0)])
     assert done.stdout.split() == ["77", "77", "0"]
