@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from quintet.domain.address_pattern import fits_address
 from quintet.domain.errors import Invalid
 from quintet.domain.grant import Grant, GrantOffer, Scope, Subject
 from quintet.domain.ports import CommandParser, ParsedCommand
@@ -134,8 +135,14 @@ def _speaks_of(rule: Rule, call: Prepared, parsed: ParsedCommand) -> bool:
             return bool(parsed.commands) and all(_prefix(argv, rule.words) for argv in parsed.commands)
         return any(_prefix(argv, rule.words) or _prefix(_plainly(argv), rule.words) for argv in parsed.commands)
     pattern = " ".join(rule.words)
-    hits = [fnmatch.fnmatchcase(path, pattern) for path in call.paths]
+    hits = [_names(pattern, path, allowing=rule.judgement is Judgement.ALLOW) for path in call.paths]
     return bool(hits) and (all(hits) if rule.judgement is Judgement.ALLOW else any(hits))
+
+
+def _names(pattern: str, target: str, *, allowing: bool) -> bool:
+    if "://" in target:
+        return fits_address(pattern, target, allowing=allowing)
+    return fnmatch.fnmatchcase(target, pattern)
 
 
 def _prefix(argv: Sequence[str], words: Sequence[str]) -> bool:

@@ -175,7 +175,7 @@ class Repository:
             questions.seek(0)
             # Each child is marked for itself: two run at the same time, and the end of one must not end the other.
             environment = {**self._environment, MARKER: f"git-{os.urandom(8).hex()}"}
-            child = Child(argv, self.layout.top, environment, WITHIN_S, output_limit, questions.fileno())
+            child = Child(argv, self.layout.top, environment, WITHIN_S, output_limit, stdin=questions.fileno())
             ended = await run_child(child, receive)
         if ended.cause is Cause.TIMEOUT:
             raise GitFailed(f"git {command[0]} did not answer within {WITHIN_S:.0f} s")

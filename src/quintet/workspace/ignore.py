@@ -82,7 +82,7 @@ class Ignored:
         inner = "" if inner == os.curdir else inner
         if inner.split(os.sep)[0] == os.pardir:
             raise ValueError(f"{start} lies outside {self.root}")
-        handle = self._open(inner)
+        handle = open_below(self.root, inner)
         above = os.path.dirname(inner)
         scope = self._scope(above) if inner else _Scope()
         with closing(self._below(inner, handle, scope)) as found:
@@ -152,17 +152,6 @@ class Ignored:
     def _hidden(self, path: str) -> bool:
         return self._hides is not None and self._hides(os.path.join(self.root, path))
 
-    def _open(self, inner: str) -> int:
-        """A directory's handle, name by name from the root."""
-        handle = os.open(self.root, _DIRECTORY)
-        for name in inner.split(os.sep) if inner else ():
-            try:
-                below = os.open(name, _DIRECTORY, dir_fd=handle)
-            finally:
-                os.close(handle)
-            handle = below
-        return handle
-
     def _scope(self, inner: str) -> _Scope:
         """The rules in force for the entries of a directory; kept, since neighbours are asked about one by one."""
         known = self._scopes.get(inner)
@@ -170,7 +159,7 @@ class Ignored:
             return known
         above = self._scope(os.path.dirname(inner)) if inner else _Scope()
         try:
-            handle = self._open(inner)
+            handle = open_below(self.root, inner)
         except OSError:
             made = above  # nothing there, so nothing said there
         else:
@@ -180,6 +169,18 @@ class Ignored:
                 os.close(handle)
         self._scopes[inner] = made
         return made
+
+
+def open_below(root: str, inner: str) -> int:
+    """The handle of a directory, opened name by name from the root; OSError if one is a link or no directory."""
+    handle = os.open(root, _DIRECTORY)
+    for name in inner.split(os.sep) if inner else ():
+        try:
+            below = os.open(name, _DIRECTORY, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = below
+    return handle
 
 
 def _name(entry: os.DirEntry[str]) -> str:

@@ -5,14 +5,13 @@ tree; which files count where is said in ignore.py. pathspec turns globs into ex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import product
 from typing import NamedTuple
 
+from quintet.workspace.globs import alternatives
+
 _PLAIN = re.compile(r"[^*?\[\]\\{}/]+")
-_ALTERNATIVES = re.compile(r"\\.|\[[!^]?\]?[^\]]*\]|[{},]", re.DOTALL)
-_ALTERNATIVES_LIMIT = 64  # rules one line with braces may become
 
 
 class _Rule(NamedTuple):
@@ -65,7 +64,8 @@ class Rules:
             return
         ignores = not text.startswith("!")
         glob = text if ignores else text[1:]
-        for one in _alternatives(glob):
+        # ripgrep reads braces as alternatives and leaves a line out whose braces make no sense.
+        for one in alternatives(glob):
             self._add_glob(one, ignores=ignores)
 
     def _add_glob(self, glob: str, *, ignores: bool) -> None:
@@ -111,37 +111,3 @@ def _expression(glob: str) -> re.Pattern[str] | None:
     except (ValueError, re.error):  # ValueError: pathspec's own
         return None
     return made if isinstance(made, re.Pattern) else None
-
-
-def _alternatives(glob: str) -> Iterator[str]:
-    """`*.{a,b}` as its globs, as ripgrep reads it. Nothing for braces that do not close or lie in each other: ripgrep
-    leaves such lines out."""
-    if "{" not in glob and "}" not in glob:
-        yield glob
-        return
-    parts: list[list[str]] = [[""]]
-    inside = False
-    place = 0
-    for mark in _ALTERNATIVES.finditer(glob):
-        parts[-1][-1] += glob[place : mark.start()]
-        place = mark.end()
-        sign = mark.group()
-        if sign == "{" and not inside:
-            inside = True
-            parts.append([""])
-        elif sign == "}" and inside:
-            inside = False
-            parts.append([""])
-        elif sign == "{":
-            return
-        elif sign == "," and inside:
-            parts[-1].append("")
-        else:
-            parts[-1][-1] += sign
-    parts[-1][-1] += glob[place:]
-    if inside:
-        return
-    for count, pieces in enumerate(product(*parts)):
-        if count >= _ALTERNATIVES_LIMIT:
-            return
-        yield "".join(pieces)

@@ -198,6 +198,11 @@ def test_rules_reach_names_and_directories_with_a_newline(tree):
     assert paths(root) == [".gitignore", "end\n", "a\nb/z.z"]
 
 
+def test_rules_for_paths_reach_through_directories_with_a_newline(tree):
+    root = tree(**{".gitignore": "x/**/b\n", "x/a\nb/b": "", "x/a\nb/c": ""})
+    assert paths(root) == [".gitignore", "x/a\nb/c"]
+
+
 def test_names_that_are_not_utf_8_are_walked(tree):
     root = tree(**{".gitignore": "*.log\n"})
     for name in (b"\xff.txt", b"\xff.log"):
