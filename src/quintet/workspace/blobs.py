@@ -136,8 +136,9 @@ class Blobs:
         return True
 
     def _make_room(self, digests: Collection[str]) -> None:
-        for name in {digest[:2] for digest in digests}:
-            _private(os.path.join(self._root, name))
+        made = [_private(os.path.join(self._root, name)) for name in {digest[:2] for digest in digests}]
+        if any(made):
+            _sync(self._root)
 
     def _write(self, digest: str, packed: bytes) -> str:
         directory = os.path.dirname(self._path(digest))
@@ -155,7 +156,7 @@ class Blobs:
         _sync_all(list(new.values()))
         for digest, path in new.items():
             os.replace(path, self._path(digest))
-        _sync_all([self._root, *{os.path.dirname(path) for path in new.values()}])
+        _sync_all(list({os.path.dirname(path) for path in new.values()}))
 
     @contextlib.contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
@@ -169,9 +170,13 @@ class Blobs:
             os.close(handle)
 
 
-def _private(path: str) -> None:
-    with contextlib.suppress(FileExistsError):
+def _private(path: str) -> bool:
+    """Whether it was made now."""
+    try:
         os.mkdir(path, 0o700)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _sync_all(paths: Sequence[str]) -> None:
