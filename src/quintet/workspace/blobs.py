@@ -42,9 +42,12 @@ class Blobs:
         digests = [digest_of(data) for data in contents]
         new: dict[str, str] = {}  # digest -> where it lies until it gets its name
         try:
-            for digest, data in zip(digests, contents, strict=True):
-                if digest not in new and not self.refresh(digest):
-                    new[digest] = self._write(digest, zlib.compress(data, _FAST if packed else 0))
+            missing = dict(zip(digests, contents, strict=True))
+            with self._lock(fcntl.LOCK_SH):
+                missing = {digest: data for digest, data in missing.items() if not self._touch(digest)}
+            self._make_room(missing)
+            for digest, data in missing.items():
+                new[digest] = self._write(digest, zlib.compress(data, _FAST if packed else 0))
             if new:
                 self._name(new)
         except BaseException as error:
@@ -84,12 +87,7 @@ class Blobs:
     def refresh(self, digest: str) -> bool:
         """Make a blob young again, so that no process sweeps it within the hour. False when it is not there."""
         with self._lock(fcntl.LOCK_SH):
-            try:
-                now = self._clock.now_ms() * 1_000_000
-                os.utime(self._path(digest), ns=(now, now))
-            except FileNotFoundError:
-                return False
-        return True
+            return self._touch(digest)
 
     def sweep(self, keep: Collection[str]) -> tuple[int, int]:
         """Remove what nobody keeps and has been old for an hour. (how many, bytes)"""
@@ -129,10 +127,21 @@ class Blobs:
             raise ValueError(f"{digest[:80]!r} is not a digest")
         return os.path.join(self._root, digest[:2], digest)
 
+    def _touch(self, digest: str) -> bool:
+        now = self._clock.now_ms() * 1_000_000
+        try:
+            os.utime(self._path(digest), ns=(now, now))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _make_room(self, digests: Collection[str]) -> None:
+        made = [_private(os.path.join(self._root, name)) for name in {digest[:2] for digest in digests}]
+        if any(made):
+            _sync(self._root)
+
     def _write(self, digest: str, packed: bytes) -> str:
         directory = os.path.dirname(self._path(digest))
-        _private(self._root)
-        _private(directory)
         path = os.path.join(directory, _PASSING + os.urandom(8).hex())
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -146,10 +155,8 @@ class Blobs:
         """Bytes first, then names, then the directories that hold the names."""
         _sync_all(list(new.values()))
         for digest, path in new.items():
-            with self._lock(fcntl.LOCK_SH):
-                os.replace(path, self._path(digest))
-        for directory in {os.path.dirname(path) for path in new.values()} | {self._root}:
-            _sync(directory)
+            os.replace(path, self._path(digest))
+        _sync_all(list({os.path.dirname(path) for path in new.values()}))
 
     @contextlib.contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
@@ -163,9 +170,13 @@ class Blobs:
             os.close(handle)
 
 
-def _private(path: str) -> None:
-    with contextlib.suppress(FileExistsError):
+def _private(path: str) -> bool:
+    """Whether it was made now."""
+    try:
         os.mkdir(path, 0o700)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _sync_all(paths: Sequence[str]) -> None:

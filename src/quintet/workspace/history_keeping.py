@@ -20,7 +20,7 @@ HASH_LIMIT = 256 * 1024 * 1024  # of a file whose bytes are not kept but told ap
 _SURE_NS = 50_000_000  # clocks of file systems tick slowly: a file touched twice within a tick looks untouched
 _REFRESH_S = 600.0  # far less than the age at which a blob may be swept
 _DIRECTORIES, _PATHS = 16, 20_000  # what is remembered
-_BATCH_BYTES, _BATCH_FILES = 8 * 1024 * 1024, 256
+_BATCH_BYTES, _BATCH_FILES = 8 * 1024 * 1024, 1_000
 
 
 class _Known(NamedTuple):
@@ -59,14 +59,16 @@ class Keeper:
         """Read on until enough bytes are held, then put them all aside in one go."""
         entries: list[Entry] = []
         waiting: list[tuple[int, bytes]] = []
+        held = 0
         for path in paths:
             entry, data = self._entry(directory, tree, path, budget)
             if data is not None:
                 waiting.append((len(entries), data))
+                held += len(data)
             entries.append(entry)
-            if len(waiting) >= _BATCH_FILES or sum(len(data) for _, data in waiting) >= _BATCH_BYTES:
+            if len(waiting) >= _BATCH_FILES or held >= _BATCH_BYTES:
                 yield self._put(directory, entries, waiting)
-                entries, waiting = [], []
+                entries, waiting, held = [], [], 0
         yield self._put(directory, entries, waiting)
 
     def _entry(self, directory: str, tree: Tree, path: str, budget: Budget) -> tuple[Entry, bytes | None]:
