@@ -62,9 +62,9 @@ class LateCommandParser:
     """The workspace's parser, imported with the first command."""
 
     def parse(self, command: str) -> ParsedCommand:
-        from quintet.workspace.commands import PlainCommandParser
+        from quintet.workspace.commands import ShellCommandParser
 
-        return PlainCommandParser().parse(command)
+        return ShellCommandParser().parse(command)
 
 
 class App:

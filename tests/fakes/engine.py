@@ -23,7 +23,7 @@ from quintet.engine.turns import Started, Turns
 from quintet.journal import MemoryStore, memory_journal, open_journal
 from quintet.journal.clock import SystemClock
 from quintet.providers.scripted import ScriptedProvider
-from quintet.workspace.commands import PlainCommandParser
+from quintet.workspace.commands import ShellCommandParser
 from tests.fakes.providers import OneModel
 from tests.fakes.waiting import LIMIT_S, soon
 
@@ -54,7 +54,7 @@ class Process:
         self.clock = clock
         self.feed = Feed(journal, Values(secrets), clock)
         self.interactions = Interactions(self.feed)
-        self.turns = Turns(self.feed, self.interactions, Policy(parse_rules(rules or {}), PlainCommandParser()))
+        self.turns = Turns(self.feed, self.interactions, Policy(parse_rules(rules or {}), ShellCommandParser()))
         self.defects: list[BaseException] = []
         self.turns.on_defect = self.defects.append
         self.projects = Projects(journal, lambda directory: directory)

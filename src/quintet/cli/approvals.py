@@ -130,7 +130,7 @@ async def _rules(invocation: Invocation, app: App) -> int:
 
 
 def _words(grant: Grant) -> str:
-    return GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope).words()
+    return GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope, grant.exact, grant.network).words()
 
 
 async def _revoke(invocation: Invocation, app: App) -> int:

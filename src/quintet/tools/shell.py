@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.ids import new_id
 from quintet.domain.item import ResultStatus
 from quintet.domain.ports import ToolContext
@@ -93,14 +94,23 @@ class ShellTool:
             arguments=normal,
             command=given.command,
             cwd=scope.cwd,
-            digest=digest("shell", normal, scope.cwd),
+            digest=digest("shell", normal, await self._binding(given.command, scope.cwd)),
             notes=tuple(notes),
             confined=confined,
             network=given.network,
         )
 
+    async def _binding(self, command: str, cwd: str) -> str:
+        """What a yes is bound to: where the command runs, the names it sees, and the scripts it runs as they are now."""
+        from quintet.workspace.command_digest import command_digest  # brings the parser along: with the first command
+
+        names = child_environment(self._environment, "")
+        return await asyncio.to_thread(command_digest, command, cwd, names, self._guard.workspace(cwd))
+
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("shell", prepared.arguments, ShellArguments)
+        if prepared.digest != digest("shell", plain(given), await self._binding(given.command, prepared.cwd)):
+            raise Drifted("A script that this command runs, or its environment, was changed.")
         # Unique whatever the provider called the call: processes are found and ended by this name.
         environment = child_environment(self._environment, f"{context.thread}:{context.call_id}:{new_id('cal')}")
         shell = find_program("bash", environment) or "/bin/sh"

@@ -10,7 +10,7 @@ from quintet.domain.principal import local
 from quintet.domain.tool import Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.policy import Judgement, Policy, Verdict, parse_rules
-from quintet.workspace.commands import PlainCommandParser
+from quintet.workspace.commands import ShellCommandParser
 
 SHELL = ToolSpec("shell", "", {}, Effect.EXECUTE)
 WRITE = ToolSpec("write", "", {}, Effect.WRITE)
@@ -21,7 +21,7 @@ def judge(
     call: Prepared, spec: ToolSpec = SHELL, mode: Mode = Mode.ASK, *, rules: dict[str, str] | None = None,
     grants: tuple[Grant, ...] = (), protocol: str = "cli", now_ms: int = 0,
 ) -> Verdict:  # fmt: skip
-    policy = Policy(parse_rules(rules or {}), PlainCommandParser())
+    policy = Policy(parse_rules(rules or {}), ShellCommandParser())
     return policy.judge(spec, call, mode, grants, protocol=protocol, root="thr_r", project="prj_p", now_ms=now_ms)
 
 

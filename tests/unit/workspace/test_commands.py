@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quintet.workspace.commands import PlainCommandParser
+from quintet.workspace.commands import ShellCommandParser
 
-parse = PlainCommandParser().parse
+parse = ShellCommandParser().parse
 
 
 @pytest.mark.parametrize(
