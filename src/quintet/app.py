@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,6 +29,8 @@ from quintet.engine.turns import Turns
 from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
+from quintet.workspace.credentials import Credentials
+from quintet.workspace.key_store import KeyStore
 from quintet.workspace.log import Log
 from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
@@ -76,11 +79,12 @@ class App:
         self.config = config
         self.journal: Journal = journal
         self.clock = SystemClock()
+        self.credentials = Credentials(str(home), KeyStore(os.environ))
         secrets = KnownSecrets(
             os.environ,
             keys=[p.api_key for p in config.providers.values() if p.api_key],
             key_names=[p.api_key_env for p in config.providers.values() if p.api_key_env],
-            credentials=str(home / "credentials"),
+            credentials=self.credentials,
         )
         self.feed = Feed(journal, secrets, self.clock)
         self.log = Log(home / "quintet.log", self.feed.mask)
@@ -190,6 +194,8 @@ async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True
     answering it or stopping it.
     """
     directory = home_directory(home, os.environ)
+    # A core file would hold every key this process knows.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     make_home(directory)
     config = _config(directory, starts_turns=starts_turns)
     journal = await open_journal(Path(directory), protocol=protocol)

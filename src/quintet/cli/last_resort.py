@@ -74,13 +74,16 @@ def log(error: BaseException, home: str | None) -> str:
 
         from quintet.config import home_directory
         from quintet.engine.redaction import Redactor
+        from quintet.workspace.credentials import Credentials
+        from quintet.workspace.key_store import KeyStore
         from quintet.workspace.log import Log
         from quintet.workspace.secrets import KnownSecrets
 
         directory = Path(home_directory(home, os.environ))
         if not directory.is_dir():
             return ""
-        secrets = KnownSecrets(os.environ, **_configured(str(directory)), credentials=str(directory / "credentials"))
+        credentials = Credentials(str(directory), KeyStore(os.environ))
+        secrets = KnownSecrets(os.environ, **_configured(str(directory)), credentials=credentials)
         kept = Log(directory / "quintet.log", Redactor(secrets.known_values()).text)
         kept.error(error)
         return str(kept.path) if kept.path.exists() else ""

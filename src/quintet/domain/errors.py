@@ -5,6 +5,7 @@ Every protocol maps all of these classes to its own codes; nothing else leaves t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -32,11 +33,29 @@ class QuintetError(Exception):
         self.data: dict[str, Any] = data
 
     def info(self) -> ErrorInfo:
-        return ErrorInfo(self.code, self.message, self.step, self.data)
+        """The error as it leaves: what looks like a secret is masked, and the details hold no headers and no paths of
+        this machine, since they are what people paste elsewhere."""
+        from quintet.domain.shapes import mask_shapes  # its patterns are made only where something went wrong
+
+        return ErrorInfo(self.code, mask_shapes(self.message), self.step, _presentable(self.data, mask_shapes))
 
     def line(self) -> str:
         """One line for a terminal: what happened, then what to do."""
         return f"{self.message} {self.step}".strip()
+
+
+_HEADERS = frozenset({"headers", "header", "authorization", "cookie", "set-cookie", "proxy-authorization"})
+
+
+def _presentable(value: Any, mask: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        whole_path = value.startswith(("/", "~/")) and "\n" not in value
+        return mask(value.rstrip("/").rsplit("/", 1)[-1] if whole_path else value)
+    if isinstance(value, dict):
+        return {k: _presentable(v, mask) for k, v in value.items() if str(k).lower() not in _HEADERS}
+    if isinstance(value, list | tuple):
+        return [_presentable(inner, mask) for inner in value]
+    return value
 
 
 class NotFound(QuintetError):

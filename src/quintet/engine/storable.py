@@ -27,6 +27,7 @@ def storable_outcome(outcome: ToolOutcome) -> ToolOutcome:
         outcome.display,
         tuple(storable(path) for path in outcome.changed_files),
         storable(outcome.diff),
+        outcome.images,
     )
     try:
         msgspec.json.encode(whole.display)

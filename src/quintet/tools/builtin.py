@@ -10,6 +10,7 @@ from quintet.tools.edit import EditTool
 from quintet.tools.grep import GrepTool
 from quintet.tools.list import ListTool
 from quintet.tools.read import ReadTool
+from quintet.tools.read_skill import ReadSkillTool
 from quintet.tools.shell import ShellTool
 from quintet.tools.todo import TodoTool
 from quintet.tools.write import WriteTool
@@ -29,6 +30,7 @@ def builtin_tools(
         ShellTool(environment, sandbox=sandbox, guard=guard),
         ListTool(guard),
         GrepTool(guard, environment),
+        ReadSkillTool(guard, home),
         TodoTool(),
         AskUserTool(),
     )

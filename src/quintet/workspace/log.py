@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 LARGEST = 5 * 1024 * 1024
-_SHAPES = re.compile(r"\b(sk|pk|ghp|gho|xox[abp])[-_][A-Za-z0-9_-]{12,}|(?i:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 
 
 class Log:
@@ -23,7 +21,9 @@ class Log:
         self.line("".join(traceback.format_exception(error)).rstrip())
 
     def line(self, text: str) -> None:
-        words = _SHAPES.sub("[redacted]", self._mask(text))
+        from quintet.domain.shapes import mask_shapes  # its patterns are made only where there is something to tell
+
+        words = mask_shapes(self._mask(text))
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             self._rotate()

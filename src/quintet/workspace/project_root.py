@@ -41,6 +41,11 @@ def project_root(directory: str) -> str:
     return os.path.realpath(os.path.dirname(common))
 
 
+def admin_directory(git: str) -> str:
+    """The directory a `.git` stands for: itself, what it links to, or what it names. Nothing when there is none."""
+    return os.path.realpath(git) if os.path.isdir(git) else _pointer(git)
+
+
 def _is_git(path: str) -> bool:
     return os.path.isfile(os.path.join(path, "HEAD")) or bool(_pointer(path))
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from quintet.workspace.credentials import Credentials
 from quintet.workspace.environment import passes
 
 SHORTEST = 8
-FILE_LIMIT = 65_536
 _STRONG = frozenset(
     {"KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS"}
     | {"CREDENTIAL", "CREDENTIALS", "PAT", "COOKIE", "JWT"}
@@ -29,20 +29,22 @@ class KnownSecrets:
         *,
         keys: Iterable[str] = (),
         key_names: Iterable[str] = (),
-        credentials: str = "",
+        credentials: Credentials | None = None,
     ) -> None:
         named = [environment.get(name, "") for name in key_names]
         self._fixed = _usable([*keys, *named, *_from_environment(environment)])
-        self._directory = credentials
+        self._credentials = credentials
         self._seen = -1
         self._values = self._fixed
 
     def known_values(self) -> Sequence[str]:
         """Longest first, so that a value which holds another is taken out whole."""
-        changed = _changed_at(self._directory)
+        if self._credentials is None:
+            return self._values
+        changed = _changed_at(self._credentials.directory)
         if changed != self._seen:
             self._seen = changed
-            stored = _from_directory(self._directory) if changed else []
+            stored = [value for text in self._credentials.texts() for value in _from_text(text)] if changed else []
             self._values = _usable([*self._fixed, *stored])
         return self._values
 
@@ -79,22 +81,9 @@ def _names_a_file(value: str) -> bool:
 def _changed_at(directory: str) -> int:
     """When a file was added to the directory, replaced or removed; 0 when there is none. One stat."""
     try:
-        return os.stat(directory).st_mtime_ns if directory else 0
+        return os.stat(directory).st_mtime_ns
     except OSError:
         return 0
-
-
-def _from_directory(directory: str) -> list[str]:
-    found: list[str] = []
-    for name in sorted(os.listdir(directory)):
-        path = os.path.join(directory, name)
-        try:
-            with open(path, "rb") as file:
-                text = file.read(FILE_LIMIT).decode("utf-8", "replace")
-        except OSError:
-            continue
-        found.extend(_from_text(text))
-    return found
 
 
 def _from_text(text: str) -> Iterator[str]:

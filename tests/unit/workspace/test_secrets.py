@@ -5,7 +5,9 @@ import os
 
 import pytest
 
+from quintet.workspace.credentials import Credentials
 from quintet.workspace.environment import child_environment, find_program
+from quintet.workspace.key_store import KeyStore
 from quintet.workspace.secrets import KnownSecrets, names_secret
 
 
@@ -50,7 +52,7 @@ def test_configured_keys_are_known_whatever_their_variable_is_called():
 
 def test_stored_credentials_are_known_and_read_again_when_they_change(tmp_path):
     store = tmp_path / "credentials"
-    secrets = KnownSecrets({}, credentials=str(store))
+    secrets = KnownSecrets({}, credentials=Credentials(str(tmp_path), KeyStore({})))
     assert list(secrets.known_values()) == []
     store.mkdir()
     (store / "openai").write_text("sk-plain-value\n")

@@ -1,0 +1,121 @@
+"""The names in a workspace that only the person may write: what git, shells, editors and agents run by themselves.
+
+One list for file tools and for the sandbox. Knows names and what stands on disk, and nothing of who asks or why.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+
+from quintet.workspace.project_root import admin_directory
+
+_GIT = ("hooks", "config", "config.worktree", "info/attributes")
+_AT_THE_ROOT = (
+    # Quintet's and other agents' project configuration: what they may do and what they start.
+    *(".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json"),
+    *(".kward", "openclaw.json"),
+    # What a shell reads when it starts, where the workspace is somebody's home.
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
+    *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
+    # What editors run when a project is opened.
+    *(".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".idea/runConfigurations"),
+)
+_MODULES_DEPTH = 6  # directories under .git/modules: a submodule may be called third_party/a/b
+_MODULES_LIMIT = 500
+
+# Some file systems leave these out of names, so that a name holding one is the same name without it.
+_IGNORED = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+
+
+def protected_places(root: str) -> tuple[str, ...]:
+    """Absolute paths under the root that are not to be written, there or not. Where the directory above a name is
+    absent, that directory: whoever could make it could make the name. Where a name is a link that stays in the
+    workspace, what it leads to as well.
+
+    A directory that holds one of these and could be moved aside would take the protection with it: a wall that guards
+    places also has to keep every directory between them and the root where it is.
+    """
+    root = os.path.realpath(root)
+    places: dict[str, None] = {}
+    for place in (*_git_places(root), *(_first_absent(root, name) for name in _AT_THE_ROOT)):
+        places[place] = None
+        target = os.path.realpath(place)
+        if target != place and target.startswith(root.rstrip(os.sep) + os.sep):
+            places[target] = None
+    return tuple(places)
+
+
+def is_protected(root: str, path: str) -> bool:
+    """Whether a path (absolute, or from the root) is a protected place, lies in one, or lies in any `.git`. Names are
+    compared as the most forgiving file system would: without case, composed, without what it leaves out."""
+    root = os.path.realpath(root)
+    inner = _folded(os.path.relpath(os.path.join(root, path), root))
+    if ".git" in inner:
+        return True
+    places = (_folded(os.path.relpath(place, root)) for place in protected_places(root))
+    return any(inner[: len(place)] == place for place in places)
+
+
+def _git_places(root: str) -> list[str]:
+    git = os.path.join(root, ".git")
+    admin = admin_directory(git)
+    if not admin:
+        return [git]
+    places = [] if admin == git else [git]  # a link or a file that only names the directory elsewhere
+    if not admin.startswith(root.rstrip(os.sep) + os.sep):
+        return places
+    modules = _modules(admin)
+    if modules is None:
+        modules = []
+        places.append(os.path.join(admin, "modules"))
+    for repository in (admin, *modules):
+        places += [_first_absent(repository, name) for name in _GIT]
+    return places
+
+
+def _modules(admin: str) -> list[str] | None:
+    """The repositories of submodules: every directory under `modules` that has a HEAD. None: too many to name."""
+    found: list[str] = []
+    level = [os.path.join(admin, "modules")]
+    for _ in range(_MODULES_DEPTH):
+        below = [entry for directory in level for entry in _directories(directory)]
+        repositories = [path for path in below if os.path.lexists(os.path.join(path, "HEAD"))]
+        found += repositories
+        # A submodule's own submodules are in its `modules`; a directory without HEAD is a part of a name.
+        level = [os.path.join(path, "modules") if path in repositories else path for path in below]
+        if len(found) > _MODULES_LIMIT or len(below) > _MODULES_LIMIT:
+            return None
+        if not level:
+            return found
+    return None if any(_directories(directory) for directory in level) else found
+
+
+def _directories(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _first_absent(directory: str, name: str) -> str:
+    """The place itself, or the first directory on the way to it that is not one."""
+    path = directory
+    parts = name.split("/")
+    for part in parts[:-1]:
+        path = os.path.join(path, part)
+        if not os.path.isdir(path):
+            return path
+    return os.path.join(path, parts[-1])
+
+
+def _folded(relative: str) -> tuple[str, ...]:
+    return tuple(_fold(part) for part in relative.split(os.sep))
+
+
+def _fold(name: str) -> str:
+    composed = unicodedata.normalize("NFC", name.translate(_IGNORED))
+    folded = unicodedata.normalize("NFC", composed.casefold())
+    # Dots and spaces at the end, and a stream behind a colon, do not count on file systems that came from Windows.
+    return folded.split(":", 1)[0].rstrip(" .") or folded
