@@ -20,9 +20,11 @@ from quintet.domain.turn import Mode, strictest
 from quintet.engine.feed import Feed
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
+from quintet.engine.project_policy import ProjectPolicy, project_policy, together
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.rules import parse_rules
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
@@ -32,7 +34,8 @@ from quintet.journal.stored import StoredJournal
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.key_store import KeyStore
 from quintet.workspace.log import Log
-from quintet.workspace.project_root import project_root
+from quintet.workspace.project_config import read_project_config
+from quintet.workspace.project_root import project_root, worktree_root
 from quintet.workspace.secrets import KnownSecrets
 
 if TYPE_CHECKING:
@@ -94,7 +97,7 @@ class App:
             parse_rules(config.policy.rules), LateCommandParser(), sandbox_required=config.sandbox.required
         )
         self.interactions = Interactions(self.feed)
-        self.turns = Turns(self.feed, self.interactions, self.policy)
+        self.turns = Turns(self.feed, self.interactions, self.policy, project_policy=self.project_policy)
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
@@ -153,6 +156,14 @@ class App:
             max_steps=max_steps or limits.max_steps or DEFAULT_MAX_STEPS,
             confine=confine,
         )
+
+    def project_policy(self, directory: str) -> ProjectPolicy:
+        """What the files of the project around this directory add; read anew for each turn."""
+        roots = dict.fromkeys((project_root(directory), worktree_root(directory)))
+        found = together([project_policy(read_project_config(root)) for root in roots])
+        for warning in found.warnings:
+            self.log.line(warning)
+        return found
 
     async def close(self) -> None:
         await self.turns.shutdown()

@@ -14,9 +14,10 @@ from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.turn import ClientKey, Mode, Turn, WhenBusy
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
-from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.rules import parse_rules
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Started, Turns

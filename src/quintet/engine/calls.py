@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.errors import STORAGE_ERRORS, as_quintet_error
+from quintet.domain.errors import STORAGE_ERRORS, Drifted, as_quintet_error
 from quintet.domain.event import AnyPayload, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
@@ -21,6 +21,9 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable_outcome
+
+ROUNDS = 5  # how often a call that keeps changing is put forward
+_BINDING = ("digest", "command", "cwd", "paths", "diff", "confined", "network", "content")
 
 
 class Calls:
@@ -46,16 +49,7 @@ class Calls:
     async def _run(self, call: ToolCall) -> Item:
         begun_s = self._feed.clock.monotonic_s()
         try:
-            prepared, spec, tool = await self._prepare(call)
-            verdict = await self._clearance.of(call, spec, prepared)
-            if tool is None:
-                outcome = await self._clearance.external(call)
-            else:
-                intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
-                await self._feed.say(self._running.lease, intent)
-                self._started.add(call.call_id)
-                await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
-                outcome = await self._use(tool, call, prepared)
+            outcome = await self._cleared(call)
         except STORAGE_ERRORS:
             raise  # not the tool's failure: the turn itself cannot go on
         except TurnEnds as ends:
@@ -67,6 +61,33 @@ class Calls:
         except Exception as error:
             outcome = _failure(error)
         return await self._finish(call, storable_outcome(outcome), begun_s)
+
+    async def _cleared(self, call: ToolCall) -> ToolOutcome:
+        """Run exactly what was agreed to: what has changed by then is put forward again, a few times."""
+        prepared, spec, tool = await self._prepare(call)
+        drifted = False
+        for _ in range(ROUNDS):
+            cleared = await self._clearance.of(call, spec, prepared, drifted=drifted)
+            if tool is None:
+                return await self._clearance.external(call)
+            if cleared.asked:
+                now, _, _ = await self._prepare(call)
+                drifted = not _same(prepared, now)
+                if drifted:
+                    prepared = now
+                    continue
+            intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, cleared.words)
+            await self._feed.say(self._running.lease, intent)
+            self._started.add(call.call_id)
+            await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
+            try:
+                return await self._use(tool, call, prepared)
+            except Drifted:
+                prepared, _, _ = await self._prepare(call)
+                drifted = True
+        raise Refused(
+            "What this call would do changed each time before it could run, so it was not run.", ResultStatus.DENIED
+        )
 
     async def _use(self, tool: Tool, call: ToolCall, prepared: Prepared) -> ToolOutcome:
         context = CallContext(self._feed, self._running, self._clearance, call, prepared)
@@ -137,6 +158,11 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise Refused(f"The input of {call.name} must be a JSON object.")
     return arguments
+
+
+def _same(agreed: Prepared, now: Prepared) -> bool:
+    """Whether it is still the call that was agreed to, in everything that a person was shown or policy judged."""
+    return all(getattr(agreed, name) == getattr(now, name) for name in _BINDING)
 
 
 def _being_cancelled() -> bool:

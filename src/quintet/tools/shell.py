@@ -101,7 +101,7 @@ class ShellTool:
         )
 
     async def _binding(self, command: str, cwd: str) -> str:
-        """What a yes is bound to: where the command runs, the names it sees, and the scripts it runs as they are now."""
+        """What a yes is bound to: the directory, the names the command sees, and the scripts it runs as they are."""
         from quintet.workspace.command_digest import command_digest  # brings the parser along: with the first command
 
         names = child_environment(self._environment, "")

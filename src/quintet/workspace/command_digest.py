@@ -17,7 +17,8 @@ from quintet.workspace.shell_parsing.wrappers import program_name
 FILES_AT_MOST = 100
 BYTES_AT_MOST = 16 * 1024 * 1024  # of one script; of a longer one size and time count
 _PARSER = ShellCommandParser()
-_RUN_FILES = frozenset("sh bash dash zsh ksh python pypy perl ruby node nodejs lua php source . bun deno tsx".split())
+_RUN_FILES_TEXT = "sh bash dash zsh ksh python pypy perl ruby node nodejs lua php source . bun deno tsx"
+_RUN_FILES = frozenset(_RUN_FILES_TEXT.split())
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _BROKEN_UP = re.compile(r"[\s'\"`(){}$<>;&|,=\\]+")
 
@@ -51,7 +52,14 @@ def _scripts(command: str, cwd: str, root: str) -> Iterator[str]:
     if not parsed.understood:
         for word in _BROKEN_UP.split(command)[:1000]:
             for path in _inside(os.path.join(cwd, word), root) if word else ():
-                if os.access(path, os.X_OK) or os.path.splitext(path)[1] in (".sh", ".bash", ".py", ".js", ".pl", ".rb"):
+                if os.access(path, os.X_OK) or os.path.splitext(path)[1] in (
+                    ".sh",
+                    ".bash",
+                    ".py",
+                    ".js",
+                    ".pl",
+                    ".rb",
+                ):
                     yield path
 
 

@@ -9,7 +9,8 @@ from quintet.domain.grant import Grant, Scope, Subject
 from quintet.domain.principal import local
 from quintet.domain.tool import Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode, strictest
-from quintet.engine.policy import Judgement, Policy, Verdict, parse_rules
+from quintet.engine.policy import Policy, Verdict
+from quintet.engine.rules import Judgement, parse_rules
 from quintet.workspace.commands import ShellCommandParser
 
 SHELL = ToolSpec("shell", "", {}, Effect.EXECUTE)

@@ -14,15 +14,13 @@ from quintet.workspace.shell_parsing.wrappers import program_name
 Words = Sequence[str]
 
 # Change the shell itself, or evaluate what they are given.
-_STATEFUL = frozenset(
-    """
-    alias unalias bind compgen complete compopt declare typeset dirs enable fc getopts hash history let local mapfile
-    readarray popd pushd readonly set shopt shift suspend times ulimit umask caller disown logout return
-    """.split()
-)
-_KEYWORDS = frozenset(
-    "if then elif else fi for while until do done case esac in select function { } ! [[ ]] coproc time".split()
-)
+_STATEFUL_TEXT = """
+alias unalias bind compgen complete compopt declare typeset dirs enable fc getopts hash history let local mapfile
+readarray popd pushd readonly set shopt shift suspend times ulimit umask caller disown logout return
+"""
+_STATEFUL = frozenset(_STATEFUL_TEXT.split())
+_KEYWORDS_TEXT = "if then elif else fi for while until do done case esac in select function { } ! [[ ]] coproc time"
+_KEYWORDS = frozenset(_KEYWORDS_TEXT.split())
 _ASKS_ONLY = frozenset({"--version", "--help", "-V", "-h", "-v"})
 # Options by which an otherwise plain program runs others or evaluates what it is given.
 _RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
@@ -37,7 +35,15 @@ _RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
         *("-c", "--exec-path", "--config-env", "--upload-pack", "--receive-pack", "--ext-diff", "--exec"),
         *("--open-files-in-pager", "--textconv"),
     ),
-    "tar": ("--to-command", "--checkpoint-action", "-I", "--use-compress-program", "--rsh-command", "-F", "--info-script"),
+    "tar": (
+        "--to-command",
+        "--checkpoint-action",
+        "-I",
+        "--use-compress-program",
+        "--rsh-command",
+        "-F",
+        "--info-script",
+    ),
     "rsync": ("-e", "--rsh", "--rsync-path"),
     **dict.fromkeys(("scp", "sftp"), ("-S", "-o")),
     "sort": ("--compress-program",),
@@ -53,14 +59,16 @@ _RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
 _NO_BUNDLES = frozenset({"git", "zip", "go", "test", "cargo", "rg", "make", "sort"})
 _GIT_RUNS = frozenset({"bisect", "submodule", "filter-branch", "difftool", "mergetool", "send-email", "daemon"})
 _GIT_RUNS_BY = {"rebase": "-x", "grep": "-O", "clone": "-u", "ls-remote": "-u"}
-_READ_CODE = frozenset("python pypy perl ruby node nodejs lua luajit php bun deno pwsh tclsh expect osascript".split())
-_ALWAYS = frozenset(
-    """
-    awk gawk mawk nawk bc dc ed m4 sqlite3 psql mysql irb ipython iex ghci scala jshell vi vim nvim ex emacs nano at batch
-    crontab
-    """.split()
+_READ_CODE_TEXT = "python pypy perl ruby node nodejs lua luajit php bun deno pwsh tclsh expect osascript"
+_READ_CODE = frozenset(_READ_CODE_TEXT.split())
+_ALWAYS_TEXT = """
+awk gawk mawk nawk bc dc ed m4 sqlite3 psql mysql irb ipython iex ghci scala jshell vi vim nvim ex emacs nano at
+batch crontab
+"""
+_ALWAYS = frozenset(_ALWAYS_TEXT.split())
+_SED_OPTIONS = re.compile(
+    r"-[nEerisz]+|--(quiet|silent|regexp-extended|in-place|null-data|separate|posix|debug|sandbox)"
 )
-_SED_OPTIONS = re.compile(r"-[nEerisz]+|--(quiet|silent|regexp-extended|in-place|null-data|separate|posix|debug|sandbox)")
 _SED_LINES = re.compile(r"(\d+|\$)?(,(\d+|\$))?[pdq=]?|/[\w .:#-]*/[pd]")
 _SED_SUBSTITUTE = re.compile(r"(\d+|\$)?(,(\d+|\$))?s([/|#,:!])((?!\4)[^\\\n]|\\.)*\4((?!\4)[^\\\n]|\\.)*\4[gpiI0-9]*")
 
@@ -86,9 +94,9 @@ def _holds_any(words: Words, options: tuple[str, ...], *, bundles: bool) -> bool
         for option in options:
             if word == option or word.startswith(option if option.endswith("=") else option + "="):
                 return True
-            if len(option) == 2 and word.startswith("-") and not word.startswith("--"):
-                if word.startswith(option) or (bundles and option[1] in word):
-                    return True
+            short = len(option) == 2 and word.startswith("-") and not word.startswith("--")
+            if short and (word.startswith(option) or (bundles and option[1] in word)):
+                return True
     return False
 
 
@@ -123,7 +131,7 @@ def _sed(words: Words) -> bool:
         option = rest.pop(0)
         if option in ("-e", "-ne", "-ie", "-Ee", "-re") and rest:
             scripts.append(rest.pop(0))
-        elif not _SED_OPTIONS.fullmatch(option) or "e" in option.lstrip("-") and not option.startswith("--"):
+        elif not _SED_OPTIONS.fullmatch(option) or ("e" in option and not option.startswith("--")):
             return True
     if not scripts:
         scripts = rest[:1]

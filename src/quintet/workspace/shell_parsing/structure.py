@@ -17,20 +17,20 @@ from quintet.workspace.shell_parsing.words import Misfit, read_word
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-_KNOWN = frozenset(
-    """
-    program list pipeline redirected_statement command command_name word string string_content raw_string number
-    ansi_c_string concatenation simple_expansion expansion special_variable_name variable_name command_substitution
-    process_substitution subshell compound_statement if_statement elif_clause else_clause while_statement for_statement
-    do_group case_statement case_item negated_command file_redirect file_descriptor heredoc_redirect heredoc_start
-    heredoc_body heredoc_content heredoc_end herestring_redirect variable_assignment variable_assignments
-    declaration_command unset_command test_command unary_expression binary_expression parenthesized_expression
-    test_operator comment regex extglob_pattern brace_expression translated_string arithmetic_expansion
-    function_definition
-    """.split()
-)
+_KNOWN_TEXT = """
+program list pipeline redirected_statement command command_name word string string_content raw_string number
+ansi_c_string concatenation simple_expansion expansion special_variable_name variable_name command_substitution
+process_substitution subshell compound_statement if_statement elif_clause else_clause while_statement for_statement
+do_group case_statement case_item negated_command file_redirect file_descriptor heredoc_redirect heredoc_start
+heredoc_body heredoc_content heredoc_end herestring_redirect variable_assignment variable_assignments
+declaration_command unset_command test_command unary_expression binary_expression parenthesized_expression
+test_operator comment regex extglob_pattern brace_expression translated_string arithmetic_expansion
+function_definition
+"""
+_KNOWN = frozenset(_KNOWN_TEXT.split())
 # Read as one piece from their raw text; what lies between their children is content.
-_ATOMS = frozenset("word string raw_string ansi_c_string concatenation translated_string regex heredoc_body".split())
+_ATOMS_TEXT = "word string raw_string ansi_c_string concatenation translated_string regex heredoc_body"
+_ATOMS = frozenset(_ATOMS_TEXT.split())
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
 _BEFORE_A_WORD = frozenset(b" \t\n;&|()`")
 _SUMS = re.compile(rb"[0-9\s+*/%()-]*")
@@ -80,7 +80,7 @@ class Structure:
                 self._cannot(f"a {node.type.replace('_', ' ')}")
             if node.type not in _ATOMS:
                 self._check_gaps(node)
-            self._look_at(node, inside)
+            self._look_at(node, inside=inside)
             inside = inside or node.type in ("command_substitution", "process_substitution")
             waiting.extend((child, inside) for child in reversed(node.children))
 
@@ -94,7 +94,7 @@ class Structure:
         if node.children and self._source[at : node.end_byte].strip(b" \t\n"):
             self._cannot("text the grammar skipped")
 
-    def _look_at(self, node: Node, inside: bool) -> None:
+    def _look_at(self, node: Node, *, inside: bool) -> None:
         parent = node.parent.type if node.parent else ""
         raw = self._raw(node)
         match node.type:
@@ -175,6 +175,9 @@ class Structure:
             self._cannot(str(misfit))
             return UNKNOWN_WORD
 
+    def _value(self, node: Node) -> str:
+        return self._read(node.start_byte, node.end_byte)
+
     def _raw(self, node: Node) -> bytes:
         return self._source[node.start_byte : node.end_byte]
 
@@ -187,12 +190,11 @@ class Structure:
         value = node.child_by_field_name("value")
         if not harmless(name) or self._raw(node)[len(name) : len(name) + 2] == b"+=":
             self._cannot(f"the variable {name or 'of an array'} is set")
-        elif parent == "declaration_command" and value is not None:
-            if self._read(value.start_byte, value.end_byte) == UNKNOWN_WORD:
-                self._cannot(f"the variable {name} is set to something unknown")
+        elif parent == "declaration_command" and value is not None and self._value(value) == UNKNOWN_WORD:
+            self._cannot(f"the variable {name} is set to something unknown")
 
     def _declaration(self, node: Node) -> None:
-        self.argvs.append(tuple(self._read(c.start_byte, c.end_byte) for c in node.children))
+        self.argvs.append(tuple(self._value(c) for c in node.children))
         if node.children[0].type != "export":
             self._cannot(f"`{node.children[0].type}` changes what follows")
         for child in node.named_children:
@@ -201,7 +203,7 @@ class Structure:
 
     def _names(self, node: Node) -> None:
         if node.type == "unset_command":
-            self.argvs.append(tuple(self._read(c.start_byte, c.end_byte) for c in node.children))
+            self.argvs.append(tuple(self._value(c) for c in node.children))
             names = node.named_children
         else:
             names = node.children_by_field_name("variable")
@@ -224,7 +226,7 @@ class Structure:
             if not operator.endswith("-"):
                 self._cannot("a redirection without a target")
             return
-        target = self._read(targets[0].start_byte, targets[0].end_byte)
+        target = self._value(targets[0])
         if "&" in operator and not operator.startswith("&") and _OWN_REDIRECTS.fullmatch(target):
             return  # another descriptor
         if operator in ("<", "<&"):

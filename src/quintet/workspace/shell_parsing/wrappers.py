@@ -176,8 +176,10 @@ def _by_text(words: Words) -> Behind:
     return Behind(_guesses(words), tuple(w for w in words if w != UNKNOWN_WORD), clear=False)
 
 
-_SHELLS = frozenset("sh bash dash ash rbash".split())
-_OTHER_SHELLS = frozenset("zsh ksh mksh fish csh tcsh elvish nu".split())
+_SHELLS_TEXT = "sh bash dash ash rbash"
+_SHELLS = frozenset(_SHELLS_TEXT.split())
+_OTHER_SHELLS_TEXT = "zsh ksh mksh fish csh tcsh elvish nu"
+_OTHER_SHELLS = frozenset(_OTHER_SHELLS_TEXT.split())
 # Build tools that run any program by a subcommand.
 _RUNNERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("uv", "poetry", "pipenv", "pdm", "rye", "hatch", "conda", "mamba"), ("run",)),
@@ -217,4 +219,5 @@ _SPECIAL: dict[str, Callable[[Words], Behind]] = {
     **dict.fromkeys(("su", "runuser", "script", "sg", "ssh", "sshpass", "parallel", "entr"), _by_text),
     **dict.fromkeys(("trap", "nsenter", "chroot", "unshare", "pkexec", "systemd-run"), _by_text),
 }
-_DARK = frozenset("coproc source . gdb valgrind perf proot fakeroot bwrap firejail rr ld.so".split())
+_DARK_TEXT = "coproc source . gdb valgrind perf proot fakeroot bwrap firejail rr ld.so"
+_DARK = frozenset(_DARK_TEXT.split())
