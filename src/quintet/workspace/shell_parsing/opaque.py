@@ -78,7 +78,7 @@ def opaque(argv: Words) -> bool:
     word, name = argv[0], program_name(argv[0])
     if not name or "=" in word or word.startswith(("%", "-", "+")) or word in _STATEFUL or word in _KEYWORDS:
         return word != "time"
-    if name in _ALWAYS:
+    if name in _ALWAYS or word.rsplit("/", 1)[-1].lower() in _ALWAYS:
         return True
     if _holds_any(argv[1:], _RUNS_BY_OPTION.get(name, ()), bundles=name not in _NO_BUNDLES):
         return True

@@ -35,6 +35,7 @@ _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirec
 _BEFORE_A_WORD = frozenset(b" \t\n;&|()`")
 _SUMS = re.compile(rb"[0-9\s+*/%()-]*")
 _SAFE_EXPANSION = re.compile(rb"\$\{#?[A-Za-z_0-9]+((:?[-+?]|%%?|##?|//?|\^\^?|,,?)[\s\S]*)?\}")
+_RUNS_IN_EXPANSION = re.compile(rb"[`'\"\\\n]|[$<>]\(")
 _DELIMITER = re.compile(rb"""[A-Za-z_][A-Za-z0-9_]*|'[A-Za-z_][A-Za-z0-9_]*'|"[A-Za-z_][A-Za-z0-9_]*\"""")
 _NUMERIC_TESTS = re.compile(rb"-(eq|ne|lt|le|gt|ge)\b[\s\S]*\$|\$[\s\S]*-(eq|ne|lt|le|gt|ge)\b|-[vR]\b")
 _ODD_IN_TESTS = re.compile(rb"[;\n`()<>\\]|(?<!&)&(?!&)|(?<!\|)\|(?!\|)")
@@ -64,7 +65,7 @@ class Structure:
         self.trouble = ""
         self._source = text.encode()
         root = _parse(self._source)
-        if root.has_error:
+        if root.has_error or b"$$(" in self._source or b"$${" in self._source:
             self._cannot("a syntax error")
         self._walk(root)
 
@@ -110,16 +111,18 @@ class Structure:
                 self._redirect(node)
             case "heredoc_redirect":
                 self._heredoc(node)
+            case "herestring_redirect":
+                self._check_target(node, node.children[-1])
             case "function_definition" | "((" | "translated_string" | "array" | "subscript":
                 self._cannot(f"a {node.type.replace('_', ' ')}")
-            case "expansion" if not _SAFE_EXPANSION.fullmatch(raw) or b"`" in raw or b"$(" in raw:
+            case "expansion" if not _SAFE_EXPANSION.fullmatch(raw) or _RUNS_IN_EXPANSION.search(raw):
                 self._cannot("an expansion that could do more")
             case "arithmetic_expansion" if not _SUMS.fullmatch(raw.strip(b"$()")):
                 self._cannot("arithmetic over more than numbers")
             case "test_command" if _NUMERIC_TESTS.search(raw) or _ODD_IN_TESTS.search(raw):
                 self._cannot("a test that could do more")
-            case "command_substitution" if raw[:1] == b"`" and b"\\" in raw:
-                self._cannot("escapes in backticks")
+            case "command_substitution" if raw[:1] == b"`" and (b"\\" in raw or b"`" in raw[1:-1]):
+                self._cannot("backticks within backticks")
             case "extglob_pattern" | "regex" if b"$" in raw or b"`" in raw:
                 self._cannot("an expansion in a pattern")
             case "comment":
@@ -164,8 +167,9 @@ class Structure:
     def _word(self, start: int, end: int) -> str:
         if start and self._source[start - 1] not in _BEFORE_A_WORD:
             self._cannot("a word the grammar cut")
-        if self._source[end : end + 1] in (b"<", b">") and self._source[start:end].endswith(b"}"):
-            self._cannot("a redirection into a variable")
+        raw = self._source[start:end]
+        if self._source[end : end + 1] in (b"<", b">") and (raw.isdigit() or raw.endswith(b"}")):
+            self._cannot("a descriptor in an odd place")  # bash takes it for part of the redirection
         return self._read(start, end)
 
     def _read(self, start: int, end: int) -> str:
@@ -215,17 +219,22 @@ class Structure:
     def _redirect(self, node: Node) -> None:
         operator = next((c.type for c in node.children if not c.is_named), "")
         descriptor = node.child_by_field_name("descriptor")
-        if descriptor is not None and node.start_byte and self._source[node.start_byte - 1] not in _BEFORE_A_WORD:
-            self._cannot("a descriptor in an odd place")
+        if descriptor is not None:
+            alone = not node.start_byte or self._source[node.start_byte - 1] in _BEFORE_A_WORD
+            if not alone or not self._raw(descriptor).isdigit():
+                self._cannot("a descriptor in an odd place")
         if node.parent is not None and node.parent.type == "redirected_statement" and len(_strays(node)):
             body = node.parent.child_by_field_name("body")
             if body is None or body.type != "command":
                 self._cannot("words behind a redirection")
         targets = node.children_by_field_name("destination")
         if not targets:
-            if not operator.endswith("-"):
+            if not operator.endswith("-") or not self._ends(node.end_byte):
                 self._cannot("a redirection without a target")
             return
+        self._check_target(node, targets[0])
+        if operator.endswith("-"):
+            self._cannot("words behind a redirection")
         target = self._value(targets[0])
         if "&" in operator and not operator.startswith("&") and _OWN_REDIRECTS.fullmatch(target):
             return  # another descriptor
@@ -235,8 +244,26 @@ class Structure:
         elif target != "/dev/null":
             self.writes.append(target)
 
+    def _check_target(self, redirect: Node, target: Node) -> None:
+        """Bash wants the target on the operator's line, and a number before another operator for itself."""
+        between = self._source[redirect.start_byte : target.start_byte]
+        if b"\n" in between or not (
+            self._ends(target.end_byte) or self._source[target.end_byte : target.end_byte + 1] in (b"<", b">")
+        ):
+            self._cannot("a redirection in an odd place")
+        if b"&" in between and self._raw(target).startswith(b"-") and self._raw(target) != b"-":
+            self._cannot("a redirection in an odd place")  # bash takes the dash alone
+        if self._raw(target).isdigit() and self._source[target.end_byte : target.end_byte + 1] in (b"<", b">"):
+            self._cannot("a descriptor in an odd place")
+
+    def _ends(self, at: int) -> bool:
+        """Whether a word is over here."""
+        return at >= len(self._source) or self._source[at] in _BEFORE_A_WORD
+
     def _heredoc(self, node: Node) -> None:
         """The grammar is weak here: only one plain document is taken, and its end is looked up again."""
+        if node.children_by_field_name("argument") or any(_strays(child) for child in node.children):
+            self._cannot("words behind a redirection")
         start, body, end = (_child(node, kind) for kind in ("heredoc_start", "heredoc_body", "heredoc_end"))
         if start is None or end is None or not _DELIMITER.fullmatch(self._raw(start)) or self._source.count(b"<<") != 1:
             return self._cannot("a here-document")

@@ -168,7 +168,7 @@ def _flock(words: Words) -> Behind:
 def _watch(words: Words) -> Behind:
     found = _prefix(words, _Options("bcdegtpx", "n"))
     texts = tuple(" ".join(argv) for argv in found.argvs if UNKNOWN_WORD not in argv)
-    return Behind(found.argvs, texts, clear=found.clear and bool(texts))
+    return Behind(() if texts else found.argvs, texts, clear=found.clear and bool(texts))
 
 
 def _by_text(words: Words) -> Behind:
