@@ -165,7 +165,7 @@ def _command_pattern(parsed: ParsedCommand) -> tuple[Argv, bool]:
     pattern = outer[: before + wanted]
     if UNKNOWN_WORD in pattern:
         return (), False
-    if any(word.startswith("-") for word in inner[1:wanted]):
-        # An option is no subcommand: what follows it could be anything. So these words and no others.
+    if len(inner) < wanted or any(word.startswith("-") for word in inner[1:wanted]):
+        # A bare name or an option is no subcommand: what follows could be anything. So these words and no others.
         return (outer, True) if UNKNOWN_WORD not in outer else ((), False)
     return pattern, False

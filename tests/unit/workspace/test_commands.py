@@ -86,18 +86,10 @@ def test_what_is_over_the_limits_is_refused_in_every_mode_and_never_asked(text: 
     assert judged(text, mode, rules={"shell": "allow"}) is Judgement.DENY
 
 
-def test_an_over_long_word_and_texts_within_texts_are_not_understood() -> None:
+def test_an_over_long_word_and_texts_within_texts_within_texts_are_not_understood() -> None:
     assert not parse("ls " + "x" * 5_000).understood
-    text = "ls"
-    for _ in range(8):
-        text = (
-            f"eval {text!r}"
-            if "'" not in text
-            else "eval " + '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        )
-        if len(text) > LENGTH_LIMIT:
-            break
-    assert not parse(text).understood
+    assert parse("eval eval eval eval ls").understood
+    assert not parse("eval " * 9 + "ls").understood
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n", "# only a comment", "x=1"])
