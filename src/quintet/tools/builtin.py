@@ -16,17 +16,18 @@ from quintet.tools.todo import TodoTool
 from quintet.tools.write import WriteTool
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.sandbox.wall import Sandbox
+from quintet.workspace.seen import Seen
 
 
 def builtin_tools(
     *, home: str = "", environment: Mapping[str, str] | None = None, sandbox: Sandbox | None = None
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part."""
-    guard = PathGuard(home)
+    guard, seen = PathGuard(home), Seen()
     return (
-        ReadTool(guard),
-        WriteTool(guard),
-        EditTool(guard),
+        ReadTool(guard, seen),
+        WriteTool(guard, seen),
+        EditTool(guard, seen),
         ShellTool(environment, sandbox=sandbox, guard=guard),
         ListTool(guard),
         GrepTool(guard, environment),

@@ -16,6 +16,16 @@ def unified_diff(before: str | None, after: str, path: str) -> str:
     return head + "".join(_hunks(old, new))
 
 
+def hunks(before: str | None, after: str) -> list[dict[str, int | str]]:
+    """The same change as pairs of texts, each with the line it begins at, for whoever draws it side by side."""
+    old, new = _lines(before or ""), _lines(after)
+    made: list[dict[str, int | str]] = []
+    for group in _groups(old, new) if before != after else []:
+        a, b, c, d = group[0][1], group[-1][2], group[0][3], group[-1][4]
+        made.append({"old_line": a + 1, "new_line": c + 1, "before": "".join(old[a:b]), "after": "".join(new[c:d])})
+    return made
+
+
 def _lines(text: str) -> list[str]:
     # Only \n ends a line here: str.splitlines would also break at form feeds and the like, which diffs do not.
     parts = text.split("\n")
