@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from enum import StrEnum
 
 import msgspec
@@ -40,6 +39,8 @@ class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
         """The offer as a person reads it."""
         match self.subject:
             case Subject.COMMAND:
+                import shlex  # rarely needed, and this module is among the first to be loaded
+
                 what = shlex.join(self.pattern) + ("" if self.exact else " …")
             case Subject.PATH:
                 what = "".join(self.pattern)

@@ -124,7 +124,8 @@ def test_bash_runs_nothing_that_was_not_found_in_a_line(seed: int, tmp_path: Pat
 @pytest.mark.req("security:S24")
 def test_words_are_those_that_bash_gives_to_a_program() -> None:
     source = random.Random(20)
-    pieces = """a B 1 'qr' "de" \\' '"' "'" $'t\\'u\\x41' é = # ! ^ : % \\$ "\\$" '$(' "\\`" \\; ';' \\| $ '' "\\\\" "\\q" '\\' { }"""
+    pieces = """a B 1 'qr' "de" \\' '"' "'" $'t\\'u\\x41' é = # ! ^ :
+    % \\$ "\\$" '$(' "\\`" \\; ';' \\| $ '' "\\\\" "\\q" '\\' { }"""
     pieces_and_blanks = [*pieces.split(), "' '", '" "', "\\ "]
     words = ["x" + "".join(source.choice(pieces_and_blanks) for _ in range(source.randint(1, 5))) for _ in range(400)]
     seen = subprocess.run(
