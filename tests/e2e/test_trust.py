@@ -47,6 +47,14 @@ def test_a_checkout_can_tighten_what_the_person_allowed(tmp_path: Path) -> None:
     assert "shell: echo *" in done.out
 
 
+@pytest.mark.req("security:S21")
+def test_the_mode_of_a_checkout_binds_when_it_is_the_stricter_one(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", MAKES, "[sandbox]\nrequired = false\n")
+    there = project(tmp_path / "work", '[policy]\nmode = "read-only"\n')
+    quintet("run", "do it", "--mode", "allow", "--on-ask", "deny", home=home, cwd=there)
+    assert not (there / "made").exists()
+
+
 @pytest.mark.req("security:S22")
 def test_providers_and_variables_of_a_checkout_are_not_used(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home", 'scope: turn\ntext: "from the person"\n')
