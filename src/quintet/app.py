@@ -39,6 +39,8 @@ from quintet.workspace.project_root import project_root, worktree_root
 from quintet.workspace.secrets import KnownSecrets
 
 if TYPE_CHECKING:
+    from quintet.tools.shell_profile import ShellSettings
+    from quintet.workspace.background import Background
     from quintet.workspace.sandbox.wall import Sandbox
 
 PROTOCOLS = {
@@ -86,7 +88,7 @@ class App:
         secrets = KnownSecrets(
             os.environ,
             keys=[p.api_key for p in config.providers.values() if p.api_key],
-            key_names=[p.api_key_env for p in config.providers.values() if p.api_key_env],
+            key_names=_key_names(config),
             credentials=self.credentials,
         )
         self.feed = Feed(journal, secrets, self.clock)
@@ -124,13 +126,45 @@ class App:
     def tools(self) -> tuple[Tool, ...]:
         from quintet.tools.builtin import builtin_tools
 
-        return builtin_tools(home=str(self.home), environment=os.environ, sandbox=self.sandbox)
+        return builtin_tools(
+            home=str(self.home),
+            environment=os.environ,
+            sandbox=self.sandbox,
+            background=self.background,
+            shell=self._shell_settings(),
+            web_search=self.config.web_search,
+            search_key=self._search_key,
+        )
+
+    def _search_key(self) -> str:
+        """Looked up at each search, so that a changed key counts at once."""
+        search = self.config.web_search
+        if search and search.credential:
+            return self.credentials.get(search.credential)
+        return os.environ.get(search.api_key_env, "") if search else ""
+
+    @cached_property
+    def background(self) -> Background:
+        from quintet.workspace.background import Background
+
+        return Background()
+
+    def _shell_settings(self) -> ShellSettings:
+        from quintet.tools.shell_profile import ShellSettings
+        from quintet.workspace.sandbox.limits import usual_caps
+
+        given = self.config.sandbox
+        caps = usual_caps(
+            max_processes=given.max_processes, max_memory_mib=given.max_memory_mib, max_file_mib=given.max_file_mib
+        )
+        return ShellSettings(given.network, caps=caps)
 
     @cached_property
     def sandbox(self) -> Sandbox:
         from quintet.workspace.sandbox.wall import Sandbox
 
-        return Sandbox(os.environ, home=str(self.home), enabled=self.config.sandbox.mode != "off")
+        chosen = self.config.sandbox
+        return Sandbox(os.environ, home=str(self.home), enabled=chosen.mode != "off", writable=chosen.writable)
 
     def starter(
         self,
@@ -167,8 +201,20 @@ class App:
 
     async def close(self) -> None:
         await self.turns.shutdown()
+        if "background" in self.__dict__:  # made with the tools, if those were needed
+            await self.background.close()
+        if "sandbox" in self.__dict__:  # else no turn ever looked for it
+            await self.sandbox.close()
         await self.feed.close()
         await self.journal.close()
+
+
+def _key_names(config: Config) -> list[str]:
+    """The variables that hold keys."""
+    names = [provider.api_key_env for provider in config.providers.values()]
+    if config.web_search:
+        names.append(config.web_search.api_key_env)
+    return [name for name in names if name]
 
 
 def _config(home: str, *, starts_turns: bool) -> Config:

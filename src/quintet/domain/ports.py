@@ -108,7 +108,8 @@ class FileHistory(Protocol):
         """What stands at these paths now; `keep` also puts the contents aside."""
 
     async def put(self, directory: str, path: str, state: FileState) -> None:
-        """Make the path what the state says, in one move, without following links. Invalid when its content is gone."""
+        """Make the path what the state says, in one move, without following links. Invalid when its content is gone.
+        Of several paths the absent ones go first, the deepest before the others: they may stand in the way."""
 
     async def content(self, directory: str, state: FileState) -> bytes | None:
         """The bytes of a state, from the blob store or git; None when they are kept nowhere."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from quintet.domain.address_pattern import fits_address
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import UNKNOWN_WORD, ParsedCommand
 from quintet.domain.tool import Prepared, ToolSpec
@@ -83,16 +84,15 @@ def uncertain_rule(rules: Iterable[Rule], spec: ToolSpec, call: Prepared, parsed
 def names_target(rule: Rule, call: Prepared) -> bool:
     """Whether a rule of a tool that is not the shell speaks of everything this call is about."""
     pattern = " ".join(rule.words)
-    found = [fnmatch.fnmatchcase(target, pattern) for target in targets(call)]
-    return bool(found) and (all(found) if rule.judgement is Judgement.ALLOW else any(found))
+    allowing = rule.judgement is Judgement.ALLOW
+    found = [_names(pattern, target, allowing=allowing) for target in call.paths or call.content[1:2]]
+    return bool(found) and (all(found) if allowing else any(found))
 
 
-def targets(call: Prepared) -> tuple[str, ...]:
-    """What a call is about, as rules name it: paths, else the name of the content, else an address."""
-    if call.paths or call.content:
-        return call.paths or call.content[1:2]
-    address = call.arguments.get("url")
-    return (address,) if isinstance(address, str) else ()
+def _names(pattern: str, target: str, *, allowing: bool) -> bool:
+    if "://" in target:
+        return fits_address(pattern, target, allowing=allowing)
+    return fnmatch.fnmatchcase(target, pattern)
 
 
 def _restricts(rule: Rule, call: Prepared, parsed: ParsedCommand) -> bool:

@@ -291,7 +291,7 @@ def test_content_of_a_project_is_agreed_to_by_its_hash_in_every_mode(mode: Mode)
 @pytest.mark.parametrize("mode", [Mode.ASK, Mode.ALLOW])
 def test_what_always_asks_is_asked_unless_a_rule_names_its_target(mode: Mode) -> None:
     fetch = ToolSpec("web_fetch", "", {}, Effect.NETWORK)
-    call = Prepared("fetch it", {"url": "http://docs.example/a"}, always_ask="not encrypted")
+    call = Prepared("fetch it", {}, paths=("http://docs.example/a",), always_ask="not encrypted")
     assert judge(call, fetch, mode).judgement is Judgement.ASK
     assert judge(call, fetch, mode, rules={"web_fetch": "allow"}).judgement is Judgement.ASK
     assert judge(call, fetch, mode, rules={"web_fetch: http://docs.example/*": "allow"}).judgement is Judgement.ALLOW

@@ -75,11 +75,15 @@ def test_every_tool_says_what_it_can_change():
         "list",
         "grep",
         "read_skill",
+        "glob",
         "todo",
         "ask_user",
+        "shell_output",
+        "shell_stop",
     }
     assert {name for name, effect in effects.items() if effect is Effect.WRITE} == {"write", "edit"}
     assert effects["shell"] is Effect.EXECUTE
+    assert effects["web_fetch"] is Effect.NETWORK
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.spec.name)

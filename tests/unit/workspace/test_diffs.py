@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quintet.workspace.diffs import hunks, unified_diff
-from quintet.workspace.globs import glob_matches
 from quintet.workspace.output import Kept
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d\r", "e\x0cf"]), max_size=30)
@@ -46,18 +45,6 @@ def test_two_large_unlike_texts_take_no_time():
     started = time.monotonic()
     assert unified_diff(old, new, "f").count("\n") == 120_003
     assert time.monotonic() - started < 2
-
-
-def test_globs_fit_by_name_or_by_path():
-    assert glob_matches("*.py", "a/b/c.py")
-    assert glob_matches("src", "src/x/y.py")
-    assert glob_matches("src/**", "src/x/y.py")
-    assert glob_matches("src/**/*.py", "src/y.py")
-    assert glob_matches("**/test_*.py", "a/b/test_x.py")
-    assert glob_matches("./a/*", "a/x")
-    assert not glob_matches("*.py", "a.pyc")
-    assert not glob_matches("src/*.py", "lib/src/a.py")
-    assert not glob_matches("a/**/b/*.py", "a/c/d.py")
 
 
 @given(st.lists(st.text(max_size=40), max_size=20))
