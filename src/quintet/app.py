@@ -23,9 +23,11 @@ from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
+from quintet.engine.project_policy import ProjectPolicy, project_policy, together
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.rules import parse_rules
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
@@ -39,7 +41,8 @@ from quintet.workspace.diffs import unified_diff
 from quintet.workspace.key_store import KeyStore
 from quintet.workspace.log import Log
 from quintet.workspace.paths import PathGuard
-from quintet.workspace.project_root import project_root
+from quintet.workspace.project_config import read_project_config
+from quintet.workspace.project_root import project_root, worktree_root
 from quintet.workspace.secrets import KnownSecrets
 
 if TYPE_CHECKING:
@@ -74,9 +77,9 @@ class LateCommandParser:
     """The workspace's parser, imported with the first command."""
 
     def parse(self, command: str) -> ParsedCommand:
-        from quintet.workspace.commands import PlainCommandParser
+        from quintet.workspace.commands import ShellCommandParser
 
-        return PlainCommandParser().parse(command)
+        return ShellCommandParser().parse(command)
 
 
 class LateFileHistory:
@@ -140,7 +143,9 @@ class App:
         self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
-        self.turns = Turns(self.feed, self.interactions, self.policy, self.checkpoints)
+        self.turns = Turns(
+            self.feed, self.interactions, self.policy, self.checkpoints, project_policy=self.project_policy
+        )
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
@@ -231,6 +236,14 @@ class App:
             max_steps=max_steps or limits.max_steps or DEFAULT_MAX_STEPS,
             confine=confine,
         )
+
+    def project_policy(self, directory: str) -> ProjectPolicy:
+        """What the files of the project around this directory add; read anew for each turn."""
+        roots = dict.fromkeys((project_root(directory), worktree_root(directory)))
+        found = together([project_policy(read_project_config(root)) for root in roots])
+        for warning in found.warnings:
+            self.log.line(warning)
+        return found
 
     async def close(self) -> None:
         await self.turns.shutdown()

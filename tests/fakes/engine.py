@@ -16,9 +16,10 @@ from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
-from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.rules import parse_rules
 from quintet.engine.starter import Starter
 from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
@@ -27,7 +28,7 @@ from quintet.engine.undo import Undo
 from quintet.journal import MemoryStore, memory_journal, open_journal
 from quintet.journal.clock import SystemClock
 from quintet.providers.scripted import ScriptedProvider
-from quintet.workspace.commands import PlainCommandParser
+from quintet.workspace.commands import ShellCommandParser
 from quintet.workspace.diffs import unified_diff
 from tests.fakes.history import KeptFiles
 from tests.fakes.providers import OneModel
@@ -71,7 +72,7 @@ class Process:
         self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, lambda directory: directory)
         self.undo = Undo(self.feed, self.history, stories)
-        policy = Policy(parse_rules(rules or {}), PlainCommandParser())
+        policy = Policy(parse_rules(rules or {}), ShellCommandParser())
         self.turns = Turns(self.feed, self.interactions, policy, self.checkpoints)
         self.defects: list[BaseException] = []
         self.turns.on_defect = self.defects.append

@@ -77,12 +77,17 @@ class Tool(Protocol):
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome: ...
 
 
+UNKNOWN_WORD = "\0unknown"  # stands for words only the shell will know; equals nothing a person can write
+
+
 class ParsedCommand(msgspec.Struct, frozen=True):
     """A shell command as rules see it. Not understood is never allowed by a rule or grant."""
 
     understood: bool
-    commands: tuple[tuple[str, ...], ...] = ()  # argv of each simple command in the line
+    commands: tuple[tuple[str, ...], ...] = ()  # argv of each simple command, wherever in the line and behind wrappers
     destructive: bool = False
+    writes: tuple[str, ...] = ()  # files that redirections would write; never covered by a rule or grant
+    too_long: bool = False  # over the limits of what is read at all: refused
 
 
 class CommandParser(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.errors import STORAGE_ERRORS, as_quintet_error
+from quintet.domain.errors import STORAGE_ERRORS, Drifted, as_quintet_error
 from quintet.domain.event import AnyPayload, CheckpointSettled, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
@@ -23,6 +23,9 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable_outcome
+
+ROUNDS = 5  # how often a call that keeps changing is put forward
+_BINDING = ("digest", "command", "cwd", "paths", "diff", "confined", "network", "content")
 
 
 class Calls:
@@ -69,14 +72,7 @@ class Calls:
     async def _outcome(self, call: ToolCall) -> ToolOutcome:
         """Whatever came of it, in words. Raises only what ends the turn."""
         try:
-            prepared, spec, tool = await self._prepare(call)
-            verdict = await self._clearance.of(call, spec, prepared)
-            if tool is None:
-                return await self._clearance.external(call)
-            intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
-            await self._intend(call, intent, await self._checkpoints.begin(call, spec.effect, prepared, self._running))
-            await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
-            return await self._use(tool, call, prepared)
+            return await self._cleared(call)
         except STORAGE_ERRORS:
             raise  # not the tool's failure: the turn itself cannot go on
         except TurnEnds as ends:
@@ -88,12 +84,23 @@ class Calls:
         except Exception as error:
             return _failure(error)
 
-    async def _intend(self, call: ToolCall, intent: ToolStarted, guarded: Guarded | None) -> None:
+    async def _guard(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> None:
+        guarded = await self._checkpoints.begin(call, spec.effect, prepared, self._running)
+        if guarded is not None:
+            self._guarded[call.call_id] = guarded
+
+    def _unguard(self, call: ToolCall) -> Guarded | None:
+        guarded = self._guarded.pop(call.call_id, None)
+        if guarded is not None:
+            self._checkpoints.over(guarded)
+        return guarded
+
+    async def _intend(self, call: ToolCall, intent: ToolStarted) -> None:
         """The intent and what was put aside before it, in one commit."""
+        guarded = self._guarded.get(call.call_id)
         if guarded is None:
             await self._feed.say(self._running.lease, intent)
         else:
-            self._guarded[call.call_id] = guarded
             events = await self._feed.say(self._running.lease, guarded.made, intent)
             guarded.seq = events[0].seq
         self._started.add(call.call_id)
@@ -117,6 +124,44 @@ class Calls:
             settled = await self._checkpoints.settle(guarded, HASTE_S)
             if settled is not None:
                 self._settled[call.call_id] = settled
+
+    async def _cleared(self, call: ToolCall) -> ToolOutcome:
+        """Run exactly what was agreed to: what has changed by then is put forward again, a few times."""
+        prepared, spec, tool = await self._prepare(call)
+        drifted = False
+        for _ in range(ROUNDS):
+            cleared = await self._clearance.of(call, spec, prepared, drifted=drifted)
+            if tool is None:
+                return await self._clearance.external(call)
+            await self._guard(call, spec, prepared)
+            now = (await self._prepare(call))[0] if cleared.asked else prepared
+            drifted = not _same(prepared, now)
+            if not drifted:
+                intent = ToolStarted(
+                    call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, cleared.words
+                )
+                await self._intend(call, intent)
+                await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
+                try:
+                    return await self._use(tool, call, prepared)
+                except Drifted:
+                    await self._withdraw(call)
+                    drifted, now = True, (await self._prepare(call))[0]
+            else:
+                self._unguard(call)
+            prepared = now
+        raise Refused(
+            "What this call would do changed each time before it could run, so it was not run.", ResultStatus.DENIED
+        )
+
+    async def _withdraw(self, call: ToolCall) -> None:
+        """The tool saw at the last moment that it is no longer what was agreed to: the intent ends, nothing was run."""
+        guarded = self._unguard(call)
+        ended: list[AnyPayload] = []
+        if guarded is not None:
+            ended.append(CheckpointSettled(call.call_id, call.name, guarded.secured.directory, exact=guarded.exact))
+        await self._feed.say(self._running.lease, *ended, ToolFinished(call.call_id, call.name, ResultStatus.DENIED))
+        self._started.discard(call.call_id)
 
     async def _use(self, tool: Tool, call: ToolCall, prepared: Prepared) -> ToolOutcome:
         context = CallContext(self._feed, self._running, self._clearance, call, prepared)
@@ -189,6 +234,11 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise Refused(f"The input of {call.name} must be a JSON object.")
     return arguments
+
+
+def _same(agreed: Prepared, now: Prepared) -> bool:
+    """Whether it is still the call that was agreed to, in everything that a person was shown or policy judged."""
+    return all(getattr(agreed, name) == getattr(now, name) for name in _BINDING)
 
 
 def _being_cancelled() -> bool:

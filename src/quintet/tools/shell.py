@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import replace
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.ids import new_id
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome, ToolSpec
@@ -114,14 +115,23 @@ class ShellTool:
             arguments=normal,
             command=given.command,
             cwd=scope.cwd,
-            digest=digest("shell", normal, scope.cwd),
+            digest=digest("shell", normal, await self._binding(given.command, scope.cwd)),
             notes=tuple(notes),
             confined=confined,
             network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
+    async def _binding(self, command: str, cwd: str) -> str:
+        """What a yes is bound to: the directory, the names the command sees, and the scripts it runs as they are."""
+        from quintet.workspace.command_digest import command_digest  # brings the parser along: with the first command
+
+        names = child_environment(self._environment, "")
+        return await asyncio.to_thread(command_digest, command, cwd, names, self._guard.workspace(cwd))
+
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = _checked(prepared.arguments)
+        if prepared.digest != digest("shell", prepared.arguments, await self._binding(given.command, prepared.cwd)):
+            raise Drifted("A script that this command runs, or its environment, was changed.")
         child = self._child(given, prepared, context)
         profile = self._profile(prepared, context) if prepared.confined else None
         try:

@@ -6,15 +6,16 @@ import pytest
 
 from quintet.domain.tool import CallScope
 from quintet.domain.turn import Mode
-from quintet.engine.policy import Judgement, Policy, parse_rules
+from quintet.engine.policy import Policy
+from quintet.engine.rules import Judgement, parse_rules
 from quintet.tools.web_fetch import WebFetchTool
-from quintet.workspace.commands import PlainCommandParser
+from quintet.workspace.commands import ShellCommandParser
 
 
 async def judged(url: str, mode: Mode, rules: dict[str, str]) -> Judgement:
     tool = WebFetchTool()
     prepared = await tool.prepare({"url": url}, CallScope("/"))
-    policy = Policy(parse_rules(rules), PlainCommandParser())
+    policy = Policy(parse_rules(rules), ShellCommandParser())
     at = {"protocol": "cli", "root": "thr_r", "project": "prj_p"}
     return policy.judge(tool.spec, prepared, mode, (), now_ms=0, **at).judgement
 
