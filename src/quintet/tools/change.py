@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import Prepared, ToolOutcome
 from quintet.tools.arguments import digest, failed, one_line, os_words, plain
@@ -45,26 +45,27 @@ def prepared_change(tool: str, given: msgspec.Struct, cwd: str, change: Change) 
 
 
 def carry_out(tool: str, change_now: Callable[[], Change], prepared: Prepared, seen: Seen, thread: str) -> ToolOutcome:
-    """Do what was prepared, or nothing if the file is not what it was then."""
-    try:
-        change = change_now()
-    except Invalid as error:
-        # What could be prepared and cannot be done was changed in between.
-        return failed(f"{error.message} It has changed since this was prepared; nothing was written.")
-    place = change.place
-    if _digest(tool, prepared.arguments, prepared.cwd, change) != prepared.digest:
-        return failed(f"{place.shown} has changed since this was prepared; nothing was written. Read it again first.")
-    content = change.after.encode()
-    if change.before == change.after:
+    """Do what was prepared. Drifted, and nothing done, when it would now be another change than the one shown."""
+    with seen.changing:
+        try:
+            change = change_now()
+        except Invalid as error:
+            # What could be prepared and cannot be done was changed in between.
+            return failed(f"{error.message} It has changed since this was prepared; nothing was written.")
+        place = change.place
+        if _digest(tool, prepared.arguments, prepared.cwd, change) != prepared.digest:
+            raise Drifted(f"{place.shown} has changed since this was prepared; nothing was written.")
+        content = change.after.encode()
+        if change.before != change.after:
+            try:
+                replace_bytes(place, content)
+            except Invalid as error:
+                return failed(error.line(), error.message)
+            except OSError as error:
+                return failed(os_words(error, place.shown))
         seen.note(thread, place.path, content)
+    if change.before == change.after:
         return ToolOutcome(f"{place.shown} already holds exactly this; nothing was written.", message="no change")
-    try:
-        replace_bytes(place, content)
-    except Invalid as error:
-        return failed(error.line(), error.message)
-    except OSError as error:
-        return failed(os_words(error, place.shown))
-    seen.note(thread, place.path, content)
     return _told(change, prepared.diff)
 
 

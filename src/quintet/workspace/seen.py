@@ -25,6 +25,7 @@ class Seen:
         self._limits = (threads, paths)
         self._threads: OrderedDict[str, OrderedDict[str, bytes]] = OrderedDict()
         self._lock = Lock()  # calls of one turn run at the same time, each in its own thread of the process
+        self.changing = Lock()  # held from the look at a file until it is replaced, so that no change is lost
 
     def note(self, thread: str, path: str, content: bytes) -> None:
         """The thread now knows the file at this path by this content, or by a part of it."""

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import os
 
 import pytest
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import CallScope
 
@@ -93,6 +94,22 @@ async def test_a_file_removed_since_is_not_made_again(tools, workspace, put, sco
     (workspace / "a").unlink()
     assert (await tools["edit"].run(prepared, context)).status is ResultStatus.ERROR
     assert not (workspace / "a").exists()
+
+
+async def test_edits_of_one_file_at_the_same_time_lose_nothing(tools, workspace, put, scope, context):
+    """The calls of one step run at once. One comes first; each other one is told that the file has changed."""
+    words = [f"word{n:02}" for n in range(20)]
+    await put("\n".join(words))
+    tool = tools["edit"]
+    left = {word: await tool.prepare({"path": "a", "edits": [edit(word, word.upper())]}, scope) for word in words}
+    while left:
+        done = await asyncio.gather(*(tool.run(p, context) for p in left.values()), return_exceptions=True)
+        over = [word for word, result in zip(list(left), done, strict=True) if not isinstance(result, Drifted)]
+        assert over, done
+        for word in over:
+            del left[word]
+        left = {w: await tool.prepare({"path": "a", "edits": [edit(w, w.upper())]}, scope) for w in left}
+    assert (workspace / "a").read_text() == "\n".join(words).upper()
 
 
 async def test_missing_binary_and_foreign_text_are_told(tools, workspace):

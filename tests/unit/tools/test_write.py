@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import CallScope, Effect
 
@@ -64,17 +64,16 @@ async def test_a_file_changed_since_it_was_shown_is_left_alone(tools, workspace,
     (workspace / "a").write_text("shown")
     prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, CallScope(str(workspace)))
     (workspace / "a").write_text("changed meanwhile")
-    done = await tools["write"].run(prepared, context)
-    assert done.status is ResultStatus.ERROR
-    assert "has changed since" in done.text
+    with pytest.raises(Drifted, match="has changed since"):
+        await tools["write"].run(prepared, context)
     assert (workspace / "a").read_text() == "changed meanwhile"
-    assert done.changed_files == ()
 
 
 async def test_a_file_that_appeared_since_is_left_alone(tools, workspace, context):
     prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, CallScope(str(workspace)))
     (workspace / "a").write_text("theirs")
-    assert (await tools["write"].run(prepared, context)).status is ResultStatus.ERROR
+    with pytest.raises(Drifted):
+        await tools["write"].run(prepared, context)
     assert (workspace / "a").read_text() == "theirs"
 
 

@@ -62,7 +62,7 @@ class Rooms:
         """An empty file that can be laid over others."""
         place = os.path.join(self.base, "blank")
         with contextlib.suppress(FileExistsError):
-            os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400))
+            os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return place
 
     def notes(self, workspace: str) -> str:
