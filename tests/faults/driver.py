@@ -45,9 +45,10 @@ class Mark:
 
     spec = ToolSpec("mark", "leaves a line", {"type": "object"}, Effect.WRITE)
 
-    def __init__(self, effects: Path, dice: random.Random) -> None:
+    def __init__(self, effects: Path, dice: random.Random, acks: Acks) -> None:
         self._effects = effects
         self._dice = dice
+        self._acks = acks
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         tag = str(arguments["tag"])
@@ -55,6 +56,8 @@ class Mark:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         await asyncio.sleep(self._dice.random() * 0.003)
+        # That it runs tells as much as an event would: its intent is on disk, whoever else has heard of it or not.
+        self._acks.write("running", tag=prepared.arguments["tag"])
         fd = os.open(self._effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(fd, f"{prepared.arguments['tag']}\n".encode())
         os.close(fd)
@@ -129,7 +132,7 @@ class Driver:
 
     def starter(self, tag: str) -> Starter:
         asks = self.dice.random() < 0.35
-        tools = [Mark(self.effects, self.dice), ShellTool()]
+        tools = [Mark(self.effects, self.dice, self.acks), ShellTool()]
         return Starter(ME, OneScript(self.script(tag, asks=asks)), tools, mode=Mode.ASK if asks else Mode.ALLOW)
 
     async def turn(self, thread: str, tag: str) -> None:
