@@ -28,7 +28,7 @@ ROUNDS = {"test": 1, "pr": 10, "long": 50}[tiers.TIER]
 SCRIPT = 'scope: turn\ntext: "begin "\nuntil: {go}\nrepeat: 40000 text: "many words in many pieces "\n'
 
 
-@pytest.mark.req("reliability:R9")
+@pytest.mark.req("reliability:R9", "mechanisms:M10.reserve")
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.timeout(tiers.limit_s(60))
 async def test_a_running_turn_ends_as_storage_full_and_work_goes_on_when_there_is_room(

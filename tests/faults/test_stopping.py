@@ -61,7 +61,7 @@ def all_there(word: str) -> bool:
     return len(living_with(f"sleep\0{word}")) >= 3
 
 
-@pytest.mark.req("reliability:R13")
+@pytest.mark.req("reliability:R13", "mechanisms:M10.wall")
 @pytest.mark.parametrize("wall", ["walled", "loose"])
 @pytest.mark.parametrize(("part", "rounds"), tiers.shares("R13", 3))
 @pytest.mark.timeout(tiers.limit_s(90))
@@ -94,7 +94,7 @@ def test_sigterm_ends_a_busy_run_within_five_seconds_and_leaves_nothing(
     figures("SIGTERM to exit", taken)
 
 
-@pytest.mark.req("reliability:R13")
+@pytest.mark.req("reliability:R13", "mechanisms:M10.wall")
 @pytest.mark.parametrize(("part", "rounds"), tiers.shares("R13", 3))
 @pytest.mark.timeout(tiers.limit_s(90))
 def test_after_kill_9_of_quintet_its_commands_are_dead_within_a_second(tmp_path: Path, part: int, rounds: int) -> None:
@@ -121,7 +121,7 @@ def test_after_kill_9_of_quintet_its_commands_are_dead_within_a_second(tmp_path:
     figures("SIGKILL to the last process gone", taken)
 
 
-@pytest.mark.req("reliability:R13")
+@pytest.mark.req("reliability:R13", "mechanisms:M10.wall")
 @pytest.mark.parametrize("wall", ["walled", "loose"])
 @pytest.mark.parametrize("how", ["its turn ends", "SIGTERM"])
 def test_a_background_command_outlives_its_call_and_ends_with_the_process(tmp_path: Path, how: str, wall: str) -> None:
@@ -160,7 +160,7 @@ async def test_a_cancelled_turn_leaves_earlier_background_commands_running(tmp_p
         end_leftovers(living_with(word))
 
 
-@pytest.mark.req("reliability:R14")
+@pytest.mark.req("reliability:R14", "mechanisms:M10.cancel")
 @pytest.mark.parametrize(("part", "rounds"), tiers.shares("R14", 4))
 @pytest.mark.timeout(tiers.limit_s(90))
 async def test_a_cancel_ends_the_turn_within_a_second_and_its_processes_within_two(

@@ -50,7 +50,7 @@ async def run(
 
 
 @needs_wall
-@pytest.mark.req("security:S26")
+@pytest.mark.req("mechanisms:M11.modes", "security:S26")
 @pytest.mark.parametrize(
     ("mode", "confine", "writes"),
     [
@@ -126,7 +126,7 @@ def listener() -> Iterator[int]:
 
 
 @needs_wall
-@pytest.mark.req("security:S31")
+@pytest.mark.req("mechanisms:M11.modes", "security:S31")
 @pytest.mark.parametrize(
     ("mode", "asks", "reached"),
     [
@@ -147,7 +147,7 @@ async def test_the_network_is_there_only_where_the_mode_or_an_approved_request_g
 HOSTS = ("example.org",)
 
 
-@pytest.mark.req("security:S31")
+@pytest.mark.req("mechanisms:M11.open_server", "security:S31")
 @pytest.mark.parametrize("open_server", [False, True])
 @pytest.mark.parametrize("setting", [None, "off", "on", HOSTS])
 def test_the_setting_is_the_most_a_command_gets(setting: Network | None, open_server: bool) -> None:
@@ -190,6 +190,7 @@ async def test_a_request_for_network_that_gets_none_is_told(
     assert not shown.network
 
 
+@pytest.mark.req("mechanisms:M11.no_wall")
 async def test_an_approval_without_sandbox_says_why_and_how_to_mend_it(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +226,7 @@ async def asked_and_result(app: App, workspace: Path, mode: Mode) -> tuple[Appro
     return first, results[0]
 
 
-@pytest.mark.req("security:S26")
+@pytest.mark.req("mechanisms:M11.no_wall", "security:S26")
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("required", ["unset", "false", "true"])
 async def test_where_no_sandbox_works_a_command_is_asked_about_or_refused(
