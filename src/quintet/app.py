@@ -44,6 +44,7 @@ from quintet.workspace.paths import PathGuard
 from quintet.workspace.project_config import read_project_config
 from quintet.workspace.project_root import project_root, worktree_root
 from quintet.workspace.secrets import KnownSecrets
+from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
     from quintet.tools.shell_profile import ShellSettings
@@ -144,7 +145,12 @@ class App:
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
         self.turns = Turns(
-            self.feed, self.interactions, self.policy, self.checkpoints, project_policy=self.project_policy
+            self.feed,
+            self.interactions,
+            self.policy,
+            self.checkpoints,
+            WorkspaceSurroundings(str(home)),
+            project_policy=self.project_policy,
         )
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)

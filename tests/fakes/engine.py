@@ -10,6 +10,7 @@ from quintet.domain.event import Event, TurnFinished
 from quintet.domain.item import Body, Item, TextPart
 from quintet.domain.ports import Clock, FileHistory, Journal, Provider, Tool
 from quintet.domain.principal import Principal, local
+from quintet.domain.surroundings import Surroundings
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.turn import ClientKey, Mode, Turn, WhenBusy
 from quintet.engine.checkpoints import Checkpoints
@@ -51,6 +52,13 @@ def parts(text: str) -> tuple[TextPart, ...]:
     return (TextPart(text),)
 
 
+class Nowhere:
+    """Surroundings without anything in them."""
+
+    async def look(self, cwd: str) -> Surroundings:
+        return Surroundings()
+
+
 class Process:
     """One process: its own journal, feed and turns."""
 
@@ -73,7 +81,7 @@ class Process:
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, lambda directory: directory)
         self.undo = Undo(self.feed, self.history, stories)
         policy = Policy(parse_rules(rules or {}), ShellCommandParser())
-        self.turns = Turns(self.feed, self.interactions, policy, self.checkpoints)
+        self.turns = Turns(self.feed, self.interactions, policy, self.checkpoints, Nowhere())
         self.defects: list[BaseException] = []
         self.turns.on_defect = self.defects.append
         self.projects = Projects(journal, lambda directory: directory)

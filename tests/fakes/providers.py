@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from quintet.domain.model import Chunk, Finish, FinishChunk, ModelRequest, TextChunk, ToolInput, ToolStart
+from quintet.domain.model import Chunk, Finish, FinishChunk, ModelInfo, ModelRequest, TextChunk, ToolInput, ToolStart
 from quintet.domain.ports import Provider
 from tests.fakes.waiting import soon
 
@@ -62,6 +62,9 @@ class OneModel:
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
+
+    def info(self, reference: str) -> ModelInfo:
+        return ModelInfo(reference)
 
     def resolve(self, reference: str) -> tuple[str, Provider]:
         return reference or "fake/model", self._provider

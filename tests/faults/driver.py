@@ -23,7 +23,7 @@ from quintet.domain.event import Event, InteractionRequested, TextDelta
 from quintet.domain.ids import new_id
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import AssistantMessage, Item, TextPart
-from quintet.domain.model import Chunk, ModelRequest
+from quintet.domain.model import Chunk, ModelInfo, ModelRequest
 from quintet.domain.ports import Provider, ToolContext
 from quintet.domain.principal import local
 from quintet.domain.thread import ThreadSettings
@@ -71,6 +71,9 @@ class OneScript:
 
     def __init__(self, script: str) -> None:
         self._provider = ScriptedProvider(script)
+
+    def info(self, reference: str) -> ModelInfo:
+        return ModelInfo(reference)
 
     def resolve(self, reference: str) -> tuple[str, Provider]:
         return "fake/scripted", self

@@ -197,6 +197,27 @@ class CommandSettled(Payload, frozen=True):
     detail: str = ""
 
 
+class StepFellBack(Payload, frozen=True):
+    """The model could not answer; the next one of its list is asked."""
+
+    step: str
+    model: str
+    next_model: str
+    reason: str
+
+
+class CompactionStarted(Payload, frozen=True):
+    reason: str  # threshold | requested | too_long
+    tokens_before: int = 0
+
+
+class CompactionFinished(Payload, frozen=True):
+    summary_item: str = ""  # empty when it failed, or when old results were trimmed without a model
+    tokens_before: int = 0
+    tokens_after: int = 0
+    error: ErrorInfo | None = None
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -256,6 +277,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("step.started", StepStarted, FACT, leased=True),
     Kind("step.retried", StepRetried, FACT, leased=True),
     Kind("step.finished", StepFinished, FACT, leased=True),
+    Kind("step.fell_back", StepFellBack, FACT, leased=True),
+    Kind("compaction.started", CompactionStarted, FACT, leased=True),
+    Kind("compaction.finished", CompactionFinished, FACT, leased=True),
     Kind("item.added", ItemAdded, FACT, leased=True),
     Kind("text.delta", TextDelta, DELTA, leased=True),
     Kind("reasoning.delta", ReasoningDelta, DELTA, leased=True),

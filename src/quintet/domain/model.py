@@ -28,6 +28,20 @@ class Finish(StrEnum):
     OTHER = "other"
 
 
+class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of a model. None: nobody knows, which is not the same as none."""
+
+    reference: str  # "provider/model"
+    context_window: int | None = None
+    max_output: int | None = None
+    vision: bool = False
+    reasoning: bool = False
+    input_price: float | None = None  # US dollars per million tokens
+    output_price: float | None = None
+    cached_price: float | None = None  # of input tokens read from the provider's cache
+    fallback: tuple[str, ...] = ()  # references to try in this order when it cannot answer
+
+
 class ModelRequest(msgspec.Struct, frozen=True):
     model: str  # the part after "provider/"
     instructions: str

@@ -11,10 +11,12 @@ from quintet.domain.checkpoint import Compared, FileState, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
+from quintet.domain.hook import HookCall, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
-from quintet.domain.model import Chunk, ModelRequest
+from quintet.domain.model import Chunk, ModelInfo, ModelRequest
 from quintet.domain.project import Project
+from quintet.domain.surroundings import Surroundings
 from quintet.domain.thread import Handle, SearchHit, Thread, ThreadQuery
 from quintet.domain.tool import CallScope, Confine, Prepared, Todo, ToolOutcome, ToolSpec
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn
@@ -43,6 +45,19 @@ class Models(Protocol):
 
     def resolve(self, reference: str) -> tuple[str, Provider]:
         """(full reference, provider) for "provider/model" or "" = default; raises NotConfigured."""
+
+    def info(self, reference: str) -> ModelInfo:
+        """What is known of the model with this full reference."""
+
+
+class SurroundingsReader(Protocol):
+    async def look(self, cwd: str) -> Surroundings:
+        """What a turn working here should tell the model. Bounded; what was left out is said in it."""
+
+
+class Hooks(Protocol):
+    async def fire(self, call: HookCall) -> HookVerdict:
+        """Tell everybody who wants to know, all at once, each within its time. The first reason to block counts."""
 
 
 class ToolContext(Protocol):

@@ -9,10 +9,6 @@ from quintet.domain.ports import Journal
 from quintet.domain.view import View
 
 PAGE = 500
-INSTRUCTIONS = (
-    "You are a coding agent working in the user's project through tools. "
-    "Look before you change, change only what was asked, and say plainly what you did and what you could not do."
-)
 
 
 class Context:

@@ -8,31 +8,44 @@ from quintet.domain.errors import (
     Cancelled,
     ErrorInfo,
     Interrupted,
+    ProviderFailed,
     QuintetError,
     StepLimit,
     as_quintet_error,
 )
-from quintet.domain.event import AnyPayload, ItemAdded, TurnFinished, TurnSteered
+from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ToolCall, UserMessage
 from quintet.domain.model import ModelRequest
+from quintet.domain.ports import SurroundingsReader
 from quintet.domain.turn import TurnState
 from quintet.engine.calls import Calls
+from quintet.engine.candidates import Candidates
 from quintet.engine.checkpoints import Checkpoints
-from quintet.engine.context import INSTRUCTIONS, Context
+from quintet.engine.context import Context
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
+from quintet.engine.prompt import CODER, system_text
 from quintet.engine.running import RunningTurn
 from quintet.engine.step import Step
 
 
 class Loop:
     def __init__(
-        self, feed: Feed, interactions: Interactions, policy: Policy, checkpoints: Checkpoints, running: RunningTurn
+        self,
+        feed: Feed,
+        interactions: Interactions,
+        policy: Policy,
+        checkpoints: Checkpoints,
+        surroundings: SurroundingsReader,
+        running: RunningTurn,
     ) -> None:
         self._feed = feed
+        self._surroundings = surroundings
         self._running = running
+        self._models: Candidates | None = None
+        self._instructions = ""
         self._calls = Calls(feed, interactions, policy, checkpoints, running)
         self._context: Context | None = None
         self._step: Step | None = None
@@ -63,36 +76,56 @@ class Loop:
 
     async def _work(self) -> None:
         running = self._running
-        model, provider = running.starter.models.resolve(running.starter.model or running.thread.settings.model)
+        self._models = Candidates(running.starter.models, running.starter.model or running.thread.settings.model)
+        self._instructions = await self._prompt()
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
         while self._steps < running.starter.max_steps:
             if running.stopped_as is not None:
                 raise asyncio.CancelledError  # whatever ran has swallowed the cancel
-            self._steps += 1
-            self._step = Step(self._feed, running.lease, self._steps, model, self._call_ids)
-            chunks = provider.stream(self._request(model))
-            try:
-                await self._step.run(chunks)
-            finally:
-                await _close(chunks)
-            for item in self._step.items:
+            step = await self._ask()
+            for item in step.items:
                 self._context.add(item)
-            await self._answer_calls(self._step.calls)
-            if not await self._give_steers() and not self._step.calls:
+            await self._answer_calls(step.calls)
+            if not await self._give_steers() and not step.calls:
                 running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
 
+    async def _ask(self) -> Step:
+        """One answer of the model; when it has none, of the next one in its list."""
+        assert self._models is not None
+        while True:
+            self._steps += 1
+            model = self._models.model
+            step = self._step = Step(self._feed, self._running.lease, self._steps, model, self._call_ids)
+            chunks = self._models.provider.stream(self._request(model))
+            try:
+                await step.run(chunks)
+                return step
+            except ProviderFailed as error:
+                if step.has_spoken or not self._models.fall_back():
+                    raise
+                fallen = StepFellBack(step.id, model, self._models.model, error.message)
+                await self._feed.say(self._running.lease, *step.cut_off(error.info()), fallen)
+            finally:
+                await _close(chunks)
+
+    async def _prompt(self) -> str:
+        running = self._running
+        around = await self._surroundings.look(running.thread.settings.cwd)
+        agent = running.starter.agent or CODER
+        plan_mode = running.thread.settings.plan_mode
+        return system_text(agent, around, project=running.project.instructions, plan_mode=plan_mode)
+
     def _request(self, model: str) -> ModelRequest:
         assert self._context is not None
-        thread = self._running.thread
         return ModelRequest(
             model=model.partition("/")[2],
-            instructions=INSTRUCTIONS,
+            instructions=self._instructions,
             items=self._context.for_model(),
             tools=self._running.starter.specs(),
-            thread=thread.id,
+            thread=self._running.thread.id,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:

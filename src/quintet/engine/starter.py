@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from quintet.domain.agent import Agent
 from quintet.domain.ports import Models, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
@@ -27,6 +28,7 @@ class Starter:
         interaction_timeout_s: float = DEFAULT_TIMEOUT_S,
         max_steps: int = DEFAULT_MAX_STEPS,
         confine: Confine = Confine.AUTO,
+        agent: Agent | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -39,6 +41,7 @@ class Starter:
         self.interaction_timeout_s = interaction_timeout_s
         self.max_steps = max_steps
         self.confine = confine
+        self.agent = agent  # None: the one that works in a project as usual
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, always in the same order so that its prompt prefix stays the same."""

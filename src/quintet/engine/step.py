@@ -89,6 +89,11 @@ class Step:
         self._release: asyncio.TimerHandle | None = None
         self._settled = False  # its items and step.finished are in the journal
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether anything of the answer has been passed on."""
+        return bool(self.items or self._growing is not None or self._open_calls)
+
     async def run(self, chunks: AsyncIterator[Chunk]) -> None:
         """Stream to the end; afterwards `calls` are what the model asks for. Errors pass through, see `cut_off`."""
         await self._feed.say(self._lease, StepStarted(self.id, self.number, self._model))

@@ -24,6 +24,7 @@ from quintet.domain.errors import (
 from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part
+from quintet.domain.ports import SurroundingsReader
 from quintet.domain.principal import Principal
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBusy
 from quintet.engine.checkpoints import Checkpoints
@@ -53,6 +54,7 @@ class Turns:
         interactions: Interactions,
         policy: Policy,
         checkpoints: Checkpoints,
+        surroundings: SurroundingsReader,
         *,
         project_policy: Callable[[str], ProjectPolicy] = lambda directory: ProjectPolicy(),
     ) -> None:
@@ -60,6 +62,7 @@ class Turns:
         self._interactions = interactions
         self._policy = policy
         self._checkpoints = checkpoints
+        self._surroundings = surroundings
         self._project_policy = project_policy
         self._queued: dict[str, asyncio.Task[None]] = {}  # by turn: waiting here for their place
         self._running: dict[str, RunningTurn] = {}  # by turn: running here
@@ -234,7 +237,9 @@ class Turns:
             lease = await self._claim(turn, starter.model)
             if lease is not None:
                 running = await self._begin(turn, lease, starter)
-                loop = Loop(self._feed, self._interactions, self._policy, self._checkpoints, running)
+                loop = Loop(
+                    self._feed, self._interactions, self._policy, self._checkpoints, self._surroundings, running
+                )
                 await loop.run()
         except Exception as error:
             failure = self._failures[turn.id] = as_quintet_error(error)

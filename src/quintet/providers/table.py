@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 
 from quintet.domain.errors import Invalid, NotConfigured
+from quintet.domain.model import ModelInfo
 from quintet.domain.ports import Provider
 from quintet.providers.offline import OfflineProvider
 from quintet.providers.script import parse_script
@@ -51,6 +52,20 @@ class ModelTable:
         if name not in self._made:
             self._made[name] = self._make(wanted, name, settings)
         return f"{name}/{model}", self._made[name]
+
+    def info(self, reference: str) -> ModelInfo:
+        given = self._models.get(reference, ModelSettings())
+        fallback = (given.fallback,) if isinstance(given.fallback, str) else given.fallback
+        return ModelInfo(
+            reference,
+            given.context_window,
+            given.max_output,
+            given.vision,
+            given.reasoning,
+            given.input_price,
+            given.output_price,
+            fallback=fallback,
+        )
 
     def references(self) -> tuple[str, ...]:
         """The models that would work now."""

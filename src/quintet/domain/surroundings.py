@@ -1,0 +1,28 @@
+"""Surroundings: what a turn finds around itself and tells the model once, at the beginning of the prompt.
+
+The same surroundings must give the same bytes: a model's cache hits only while the beginning of the prompt is equal.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Instructions(msgspec.Struct, frozen=True):
+    """A file somebody wrote for agents, such as AGENTS.md."""
+
+    source: str  # as people would name it: "AGENTS.md", "docs/AGENTS.md", "~/AGENTS.md"
+    text: str
+    of_person: bool = False  # the person's own, not the project's
+
+
+class SkillLine(msgspec.Struct, frozen=True):
+    name: str
+    description: str
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    facts: tuple[tuple[str, str], ...] = ()  # ("working directory", "/x"), ("platform", "Linux"), no clock times
+    instructions: tuple[Instructions, ...] = ()
+    skills: tuple[SkillLine, ...] = ()
+    memory: str = ""  # what the memory wants to be said, when there is one
