@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from quintet.config import Config, home_directory, load_config, make_home
 from quintet.domain.errors import Invalid
-from quintet.domain.ports import Journal, Models, ParsedCommand, Tool
+from quintet.domain.ports import Journal, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
@@ -36,6 +36,7 @@ from quintet.workspace.project_root import project_root
 from quintet.workspace.secrets import KnownSecrets
 
 if TYPE_CHECKING:
+    from quintet.providers.table import ModelTable
     from quintet.workspace.sandbox.wall import Sandbox
 
 PROTOCOLS = {
@@ -105,7 +106,7 @@ class App:
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
 
     @cached_property
-    def models(self) -> Models:
+    def models(self) -> ModelTable:
         from quintet.providers.table import ModelTable
 
         config = self.config
@@ -115,6 +116,7 @@ class App:
             default_model=config.default_model,
             environment=os.environ,
             directory=str(self.home),
+            stored_key=lambda name: self.credentials.get(name) if name in self.credentials.names() else "",
         )
 
     @cached_property
@@ -156,6 +158,8 @@ class App:
 
     async def close(self) -> None:
         await self.turns.shutdown()
+        if "models" in self.__dict__:  # made by the first turn
+            await self.models.close()
         await self.feed.close()
         await self.journal.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -21,33 +21,20 @@ from quintet.domain.item import (
     UserMessage,
 )
 from quintet.domain.model import (
-    Chunk,
-    Finish,
-    FinishChunk,
     ModelRequest,
-    ReasoningChunk,
-    TextChunk,
-    ToolInput,
-    ToolStart,
-    Usage,
-    UsageChunk,
 )
-from quintet.providers.dialect import count, decoded, groups, refuse, side
+from quintet.providers.anthropic_answer import HIDDEN, SIGNED, MessagesParser
+from quintet.providers.dialect import (
+    groups,
+    left_out,
+    side,
+    summary_text,
+    without_last_thought,
+)
 from quintet.providers.settings import ModelSettings
 
 VERSION = "2023-06-01"
 DEFAULT_OUTPUT = 8_192  # this wire demands a limit
-SIGNED = "anthropic:"  # marks a signature as this wire's, so that no other is sent it
-HIDDEN = "anthropic-hidden:"  # thinking the server encrypted whole
-_FINISH = {
-    "end_turn": Finish.STOP,
-    "stop_sequence": Finish.STOP,
-    "pause_turn": Finish.STOP,
-    "tool_use": Finish.TOOL_CALLS,
-    "max_tokens": Finish.LENGTH,
-    "model_context_window_exceeded": Finish.LENGTH,
-    "refusal": Finish.REFUSAL,
-}
 
 
 class Anthropic:
@@ -60,7 +47,8 @@ class Anthropic:
         messages: list[dict[str, Any]] = []
         for run in groups(request.items):
             role = "assistant" if side(run[0]) == "model" else "user"
-            content = [block for item in run for block in _blocks(item, vision=model.vision)]
+            said = without_last_thought(run)
+            content = [block for item in said for block in _blocks(item, vision=model.vision)]
             if not content:
                 continue
             if messages and messages[-1]["role"] == role:  # results and the words after them are one message here
@@ -107,7 +95,7 @@ def _blocks(item: Item, *, vision: bool) -> list[dict[str, Any]]:
         case ToolResult():
             return [_result(item.body, vision=vision)]
         case Summary(text=text):
-            return [{"type": "text", "text": f"[Summary of the conversation until here]\n{text}"}]
+            return [{"type": "text", "text": summary_text(text)}]
         case _:
             return []
 
@@ -129,8 +117,7 @@ def _input(call: ToolCall) -> Any:
 
 
 def _result(result: ToolResult, *, vision: bool) -> dict[str, Any]:
-    images: list[Part] = list(result.images) if vision else []
-    content = [{"type": "text", "text": result.text or "(no output)"}, *_content(images, vision=vision)]
+    content = [{"type": "text", "text": result.text or "(no output)"}, *_content(result.images, vision=vision)]
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id, "content": content}
     if result.status is not ResultStatus.OK:
         block["is_error"] = True
@@ -147,79 +134,5 @@ def _content(parts: Sequence[Part], *, vision: bool) -> list[dict[str, Any]]:
             source = {"type": "base64", "media_type": part.media_type, "data": part.data}
             content.append({"type": "image", "source": source})
         else:
-            content.append({"type": "text", "text": "[an image was left out: this model takes no images]"})
+            content.append({"type": "text", "text": left_out(1)})
     return content
-
-
-class MessagesParser:
-    def __init__(self) -> None:
-        self.finished = False
-        self._calls: dict[int, str] = {}
-        self._usage: dict[str, Any] = {}
-        self._reason: Finish | None = None
-
-    def event(self, name: str, data: bytes) -> Iterable[Chunk]:
-        message = decoded(data)
-        match message.get("type") or name:
-            case "content_block_delta":
-                return self._delta(message.get("index", 0), message.get("delta") or {})
-            case "content_block_start":
-                return self._start(message.get("index", 0), message.get("content_block") or {})
-            case "message_start":
-                self._usage |= (message.get("message") or {}).get("usage") or {}
-            case "message_delta":
-                self._usage |= {k: v for k, v in (message.get("usage") or {}).items() if v is not None}
-                reason = (message.get("delta") or {}).get("stop_reason")
-                if reason:
-                    self._reason = _FINISH.get(reason, Finish.OTHER)
-            case "message_stop":
-                self.finished = True
-            case "error":
-                raise refuse(message.get("error"))
-        return ()
-
-    def _start(self, index: int, block: dict[str, Any]) -> list[Chunk]:
-        match block.get("type"):
-            case "tool_use":
-                self._calls[index] = str(block.get("id") or f"call_{index}")
-                begun = ToolStart(self._calls[index], str(block.get("name") or ""))
-                given = block.get("input")
-                return [begun, ToolInput(begun.call_id, msgspec.json.encode(given).decode())] if given else [begun]
-            case "text" if block.get("text"):
-                return [TextChunk(str(block["text"]))]
-            case "thinking" if block.get("thinking"):
-                return [ReasoningChunk(str(block["thinking"]))]
-            case "redacted_thinking":
-                return [ReasoningChunk("", HIDDEN + str(block.get("data", "")))]
-        return []
-
-    def _delta(self, index: int, delta: dict[str, Any]) -> list[Chunk]:
-        match delta.get("type"):
-            case "text_delta":
-                return [TextChunk(delta.get("text") or "")]
-            case "input_json_delta" if index in self._calls:
-                return [ToolInput(self._calls[index], delta.get("partial_json") or "")]
-            case "thinking_delta":
-                return [ReasoningChunk(delta.get("thinking") or "")]
-            case "signature_delta":
-                return [ReasoningChunk("", SIGNED + str(delta.get("signature") or ""))]
-        return []
-
-    def end(self) -> Iterable[Chunk]:
-        rest: list[Chunk] = [UsageChunk(_usage(self._usage))] if self._usage else []
-        if self._reason is not None:
-            rest.append(FinishChunk(self._reason))
-            self.finished = True
-        return rest
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    """This wire counts cached tokens apart; everywhere else in Quintet they are part of the input."""
-    plain, read, made = (
-        count(usage.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    )
-    return Usage(
-        input_tokens=None if plain is None else plain + (read or 0) + (made or 0),
-        output_tokens=count(usage.get("output_tokens")),
-        cached_tokens=read,
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import random
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,8 +12,7 @@ import msgspec
 
 from quintet.domain.errors import ProviderFailed
 
-WAITS_TOGETHER_S = 120.0
-FIRST_WAIT_S = 0.5
+LONGEST_ASKED_S = 365 * 86_400.0  # nobody means more than that
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _REASONS = {
     400: ("bad_request", "it refused the request"),
@@ -35,6 +35,32 @@ _STEPS = {
 _TOO_LONG = ("context length", "context_length", "context window", "maximum context", "prompt is too long")
 
 
+# What servers call their own failures when they report them inside a stream that began well.
+_KINDS = {
+    "overloaded": ("overloaded", True),
+    "rate_limit": ("rate_limit", True),
+    "too_many_requests": ("rate_limit", True),
+    "server_error": ("server", True),
+    "api_error": ("server", True),
+    "internal": ("server", True),
+    "timeout": ("timeout", True),
+    "unavailable": ("server", True),
+    "auth": ("auth", False),
+    "permission": ("auth", False),
+    "insufficient_quota": ("credit", False),
+    "billing": ("credit", False),
+    "context_length": ("too_long", False),
+}
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How long to wait between attempts: the first time, doubled each time after, and all waits together."""
+
+    first_s: float = 0.5
+    longest_s: float = 30.0
+    together_s: float = 120.0
+
+
 class Failure(msgspec.Struct, frozen=True):
     """Why an attempt failed."""
 
@@ -54,25 +80,40 @@ def of_status(status: int, headers: Mapping[str, str], body: str, now: datetime 
     return Failure(reason, f"{words}; status {status}", status in _AGAIN, retry_after(headers, now))
 
 
+def of_kind(kind: str, said: str) -> Failure:
+    """An error reported inside the stream: a word for its kind, or a status, and the server's own words."""
+    if kind.isdecimal() and len(kind) == 3:
+        return of_status(int(kind), {}, said)
+    low = f"{kind} {said[:300]}".lower().replace(" ", "_")
+    reason, again = next((row for word, row in _KINDS.items() if word in low), (kind or "refused", False))
+    words = " ".join(said.split())[:300] or kind or "no reason given"
+    return Failure(reason, f"it reported an error ({words})", again)
+
+
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
     """Seconds the server asks us to wait; None when it does not say, or says nonsense."""
-    milliseconds = headers.get("retry-after-ms", "")
-    if milliseconds.strip().isdigit():
-        return int(milliseconds) / 1000
-    given = headers.get("retry-after", "").strip()
-    if not given:
-        return None
+    milliseconds, given = headers.get("retry-after-ms", "").strip(), headers.get("retry-after", "").strip()
     try:
-        return max(0.0, float(given)) if given.replace(".", "", 1).isdigit() else _until(given, now)
+        if _is_number(milliseconds):
+            asked = float(milliseconds) / 1000
+        elif _is_number(given):
+            asked = float(given)
+        else:
+            asked = _until(given, now) if given else math.nan
     except (ValueError, TypeError, OverflowError):
         return None
+    return None if math.isnan(asked) else min(max(0.0, asked), LONGEST_ASKED_S)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.replace(".", "", 1).isdecimal()
 
 
 def _until(date: str, now: datetime | None) -> float:
     when = email.utils.parsedate_to_datetime(date)
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
+    return (when - (now or datetime.now(UTC))).total_seconds()
 
 
 def _said(body: str) -> str:
@@ -93,8 +134,9 @@ def _said(body: str) -> str:
 class Waits:
     """How long to wait between the attempts of one call, all waits together bounded."""
 
-    def __init__(self, max_retries: int) -> None:
+    def __init__(self, max_retries: int, pace: Pace) -> None:
         self._left = max_retries
+        self._pace = pace
         self._spent_s = 0.0
         self.attempt = 1
 
@@ -102,11 +144,11 @@ class Waits:
         """Seconds until the next attempt, or None: give up now."""
         if not failure.again or self._left <= 0:
             return None
-        wait = failure.retry_after_s
+        pace, wait = self._pace, failure.retry_after_s
         if wait is None:
-            wait = min(FIRST_WAIT_S * 2 ** (self.attempt - 1), 30.0) * random.uniform(0.75, 1.25)  # noqa: S311
-            wait = min(wait, max(0.0, WAITS_TOGETHER_S - self._spent_s))
-        if self._spent_s + wait > WAITS_TOGETHER_S:
+            wait = min(pace.first_s * 2 ** (self.attempt - 1), pace.longest_s) * random.uniform(0.75, 1.25)  # noqa: S311
+            wait = min(wait, max(0.0, pace.together_s - self._spent_s))
+        if self._spent_s + wait > pace.together_s:
             return None
         self._left -= 1
         self._spent_s += wait
@@ -118,7 +160,7 @@ def failed(provider: str, failure: Failure, attempts: int) -> ProviderFailed:
     """The end of it, in words for the person."""
     tried = f" after {attempts} attempts" if attempts > 1 else ""
     wait = failure.retry_after_s
-    if wait is not None and wait > WAITS_TOGETHER_S:
+    if wait is not None:
         step = f"It asks to come back in {_duration(wait)}; or choose another model with `-m`."
     else:
         step = _STEPS.get(failure.reason, ProviderFailed.next_step)
@@ -129,6 +171,7 @@ def failed(provider: str, failure: Failure, attempts: int) -> ProviderFailed:
 
 
 def _duration(seconds: float) -> str:
-    if seconds >= 7200:
-        return f"{seconds / 3600:.0f} hours"
-    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} seconds"
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{math.ceil(seconds / size)} {unit}"
+    return f"{math.ceil(seconds)} seconds"

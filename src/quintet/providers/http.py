@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from quintet.domain.model import Chunk, ModelRequest, RetryChunk, UsageChunk
-from quintet.providers.attempts import Failure, Waits, failed, of_status
-from quintet.providers.dialect import BrokenStream, Dialect
+from quintet.providers.attempts import Failure, Pace, Waits, failed, of_kind, of_status
+from quintet.providers.dialect import BrokenStream, Dialect, Parser, ServerError
 from quintet.providers.settings import ModelSettings, ProviderSettings
-from quintet.providers.sse import EventParser, LineTooLong
+from quintet.providers.sse import EventParser, TooLong
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 ERROR_BODY = 65_536
 WHOLE_BODY = 16 * 1024 * 1024
 CONNECT_S = 20.0
+GOODBYE_S = 0.2  # how long a server may take to end what it has called finished, so that its connection can be kept
+MASK = "[redacted]"
 
 
 class _AttemptFailed(Exception):
@@ -35,27 +38,36 @@ class HttpProvider:
     """Plays domain.ports.Provider."""
 
     def __init__(
-        self, name: str, dialect: Dialect, settings: ProviderSettings, key: str, models: dict[str, ModelSettings]
+        self,
+        name: str,
+        dialect: Dialect,
+        settings: ProviderSettings,
+        key: str,
+        models: dict[str, ModelSettings],
+        pace: Pace | None = None,
     ) -> None:
         self._name = name
         self._dialect = dialect
         self._settings = settings
         self._key = key
         self._models = models
+        self._pace = pace or Pace()
         self._client: httpx2.AsyncClient | None = None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        waits = Waits(self._settings.max_retries)
+        waits = Waits(self._settings.max_retries, self._pace)
         body = msgspec.json.encode(self._dialect.body(request, self._models.get(request.model, ModelSettings())))
         while True:
             spoke = False
             try:
-                async for chunk in self._attempt(body, request):
-                    spoke = spoke or not isinstance(chunk, UsageChunk)
-                    yield chunk
+                async with aclosing(self._attempt(body, request)) as attempt:
+                    async for chunks in attempt:
+                        spoke = spoke or any(type(chunk) is not UsageChunk for chunk in chunks)
+                        for chunk in chunks:
+                            yield chunk
                 return
             except _AttemptFailed as error:
-                failure = error.failure
+                failure = msgspec.structs.replace(error.failure, words=self._masked(error.failure.words))
             wait_s = None if spoke else waits.next(failure)
             if wait_s is None:
                 raise failed(self._name, failure, waits.attempt)
@@ -63,29 +75,34 @@ class HttpProvider:
             await asyncio.sleep(wait_s)
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
-    async def _attempt(self, body: bytes, request: ModelRequest) -> AsyncIterator[Chunk]:
-        pieces = self._pieces(body)
+    async def _attempt(self, body: bytes, request: ModelRequest) -> AsyncGenerator[list[Chunk], None]:
+        """One try: the answer's chunks, as many at once as arrived together."""
         events, parser = EventParser(), self._dialect.parser(request)
-        try:
-            async for piece in pieces:
-                for name, data in events.feed(piece):
-                    for chunk in parser.event(name, data):
-                        yield chunk
-            for name, data in events.close():
-                for chunk in parser.event(name, data):
-                    yield chunk
-            for chunk in parser.end():
-                yield chunk
-        except LineTooLong as error:
-            raise _AttemptFailed(Failure("garbled", f"it sent {error}", again=False)) from None
-        except BrokenStream as error:
-            raise _AttemptFailed(Failure("garbled", f"it sent {error}", again=True)) from None
-        finally:
-            await pieces.aclose()
+        async with aclosing(self._pieces(body)) as pieces:
+            try:
+                async for piece in pieces:
+                    chunks, failure = _understood(parser, events.feed(piece))
+                    yield chunks
+                    if failure is not None:
+                        raise _AttemptFailed(failure)
+                    if parser.finished:
+                        await _goodbye(pieces)
+                        break
+                else:
+                    chunks, failure = _understood(parser, events.close())
+                    yield chunks
+                    if failure is not None:
+                        raise _AttemptFailed(failure)
+            except TooLong as error:
+                raise _AttemptFailed(Failure("garbled", f"it sent {error}", again=False)) from None
+            except _AttemptFailed:
+                if not parser.whole:
+                    raise
+        yield list(parser.end())
         if not parser.finished:
             raise _AttemptFailed(Failure("broken", "its answer ended without an end", again=True))
 
@@ -94,25 +111,27 @@ class HttpProvider:
         import httpx2
 
         response: httpx2.Response | None = None
+        silent = "it did not answer in time"
         try:
-            deadline = asyncio.get_running_loop().time() + self._settings.timeout_s
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(self._settings.timeout_s):
                 response = await self._send(body)
                 stream = await _stream(response)
                 piece = await anext(stream, b"")
+            silent = "it went silent in the middle"
             while piece:
                 yield piece
                 async with asyncio.timeout(self._settings.idle_timeout_s):
                     piece = await anext(stream, b"")
         except TimeoutError:
-            silent = "it went silent in the middle" if response is not None else "it did not answer in time"
             raise _AttemptFailed(Failure("timeout", silent, again=True)) from None
-        except httpx2.UnsupportedProtocol as error:
-            raise _AttemptFailed(Failure("address", f"its address is wrong ({error})", again=False)) from None
+        except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+            raise _AttemptFailed(Failure("address", f"its address is wrong ({_words(error)})", again=False)) from None
+        except httpx2.LocalProtocolError:  # its words would quote the header
+            words = "its key or one of its headers holds what no header may"
+            raise _AttemptFailed(Failure("auth", words, again=False)) from None
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-            raise _AttemptFailed(
-                Failure("unreachable", f"it cannot be reached ({_words(error)})", again=True)
-            ) from None
+            words = f"it cannot be reached ({_words(error)})"
+            raise _AttemptFailed(Failure("unreachable", words, again=True)) from None
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise _AttemptFailed(Failure("broken", f"the connection broke ({_words(error)})", again=True)) from None
         finally:
@@ -124,28 +143,66 @@ class HttpProvider:
 
         if self._client is None:
             # Time limits are ours: one for the first byte, one for each further; only connecting has its own.
-            self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=CONNECT_S), follow_redirects=False)
-        headers = {"content-type": "application/json", "accept": "text/event-stream", "user-agent": "quintet"}
-        headers |= self._dialect.headers(self._key) | self._settings.headers
+            self._client = httpx2.AsyncClient(
+                timeout=httpx2.Timeout(None, connect=CONNECT_S),
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+                follow_redirects=False,  # a key goes to the address it was given for and to no other
+            )
+        headers = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
+        headers |= {"user-agent": "quintet"} | self._dialect.headers(self._key)
+        headers |= {name.lower(): value for name, value in self._settings.headers.items()}
         url = self._settings.base_url.rstrip("/") + self._dialect.path
         return await self._client.send(
             self._client.build_request("POST", url, content=body, headers=headers), stream=True
         )
 
+    def _masked(self, words: str) -> str:
+        """Some servers quote the key they refuse."""
+        for secret in (self._key, *self._settings.headers.values()):
+            if len(secret) >= 6:
+                words = words.replace(secret, MASK)
+        return words
+
+
+def _understood(parser: Parser, events: list[tuple[str, bytes]]) -> tuple[list[Chunk], Failure | None]:
+    """The chunks of these events, up to where the server failed."""
+    chunks: list[Chunk] = []
+    try:
+        for name, data in events:
+            chunks += parser.event(name, data)
+            if parser.finished:
+                break
+    except ServerError as error:
+        return chunks, of_kind(error.kind, error.said)
+    except BrokenStream as error:
+        return chunks, Failure("garbled", f"it sent {error}", again=True)
+    except (AttributeError, TypeError, LookupError, ValueError):  # a field that is not what this wire says it is
+        return chunks, Failure("garbled", "it sent an event of a wrong shape", again=True)
+    return chunks, None
+
+
+async def _goodbye(pieces: AsyncIterator[bytes]) -> None:
+    """The answer is whole; let the server end it, so that the next request can use the same connection."""
+    with suppress(TimeoutError, _AttemptFailed):
+        async with asyncio.timeout(GOODBYE_S):
+            async for _ in pieces:
+                pass
+
 
 async def _stream(response: httpx2.Response) -> AsyncIterator[bytes]:
     """The answer as a stream of events; anything else is a failure, whatever its status says."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if response.status_code == 200 and kind not in ("text/html", "application/json"):
+    good = response.status_code == 200
+    if good and kind not in ("text/html", "application/json"):
         return response.aiter_bytes()
-    said = b""
+    said, limit = bytearray(), WHOLE_BODY if good and kind == "application/json" else ERROR_BODY
     async for piece in response.aiter_bytes():
         said += piece
-        if len(said) > WHOLE_BODY:
+        if len(said) > limit:
             break
-    if response.status_code == 200 and kind == "application/json" and len(said) <= WHOLE_BODY:
-        return _one_event(said)
-    if response.status_code == 200:
+    if good and kind == "application/json" and len(said) <= limit:
+        return _one_event(bytes(said))
+    if good:
         raise _AttemptFailed(Failure("garbled", f"it answered with {kind} instead of a stream of events", again=True))
     if 300 <= response.status_code < 400:
         words = f"it redirects to another address (status {response.status_code}), and a key is not sent there"
@@ -156,7 +213,7 @@ async def _stream(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 async def _one_event(body: bytes) -> AsyncIterator[bytes]:
     """Some servers do not stream whatever they are asked, and answer all at once."""
-    yield b"data: " + b" ".join(body.split(b"\n")) + b"\n\n"
+    yield b"data: " + b" ".join(body.splitlines()) + b"\n\n"
 
 
 def _words(error: Exception) -> str:

@@ -6,68 +6,81 @@ length once. What is larger than the limit is refused instead of kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+LIMIT = 16 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
 
-LINE_LIMIT = 16 * 1024 * 1024
 
-
-class LineTooLong(ValueError):
-    """No honest server sends such a line."""
+class TooLong(ValueError):
+    """No honest server sends such an event."""
 
 
 class EventParser:
     """Feed it bytes, take (event name, data) pairs. A comment counts as life, not as an event."""
 
-    def __init__(self, limit: int = LINE_LIMIT) -> None:
+    def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._open: list[bytes] = []  # the line that is not finished yet
-        self._size = 0
+        self._size = 0  # of that line and of the event's data before it
         self._after_return = False  # the last byte was a CR: a LF that follows belongs to it
-        self._begun = False
+        self._first = True  # no line has been seen yet: a byte order mark may stand before it
         self._name = ""
         self._data: list[bytes] = []
 
-    def feed(self, data: bytes) -> Iterator[tuple[str, bytes]]:
-        if not self._begun and data:
-            self._begun = True
-            data = data.removeprefix(b"\xef\xbb\xbf")
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        if not data:
+            return []
         if self._after_return and data.startswith(b"\n"):
             data = data[1:]
-        self._after_return = data.endswith(b"\r")
+            self._after_return = False
+            if not data:
+                return []
         if b"\r" in data:
+            self._after_return = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        else:
+            self._after_return = False
         if b"\n" not in data:
             self._keep(data)
-            return
-        first, *lines = data.split(b"\n")
+            return []
+        lines = data.split(b"\n")
         rest = lines.pop()
-        self._keep(first)
-        yield from self._line(b"".join(self._open))
-        for line in lines:
-            yield from self._line(line)
-        self._open, self._size = [], 0
-        self._keep(rest)
-
-    def close(self) -> Iterator[tuple[str, bytes]]:
-        """The stream has ended: what has no empty line behind it counts all the same, some servers forget it."""
         if self._open:
-            yield from self._line(b"".join(self._open))
+            self._keep(lines[0])
+            lines[0] = b"".join(self._open)
             self._open = []
-        yield from self._line(b"")
+        events = self._lines(lines)
+        self._size = sum(map(len, self._data))
+        if rest:
+            self._keep(rest)
+        return events
+
+    def close(self) -> list[tuple[str, bytes]]:
+        """The stream has ended: what has no empty line behind it counts all the same, some servers forget it."""
+        last, self._open = b"".join(self._open), []
+        return self._lines([last, b""])
 
     def _keep(self, piece: bytes) -> None:
-        if piece:
-            self._size += len(piece)
-            if self._size > self._limit:
-                raise LineTooLong(f"a line of more than {self._limit} bytes")
-            self._open.append(piece)
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise TooLong(f"an event of more than {self._limit} bytes")
+        self._open.append(piece)
 
-    def _line(self, line: bytes) -> Iterator[tuple[str, bytes]]:
-        if line.startswith(b"data:"):
-            self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
-        elif not line:
-            if self._data:
-                yield self._name, self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-            self._name, self._data = "", []
-        elif line.startswith(b"event:"):
-            self._name = line[6:].strip().decode("utf-8", "replace")
+    def _lines(self, lines: list[bytes]) -> list[tuple[str, bytes]]:
+        events: list[tuple[str, bytes]] = []
+        kept = self._data
+        if self._first:
+            self._first = False
+            lines[0] = lines[0].removeprefix(_BOM)
+        for line in lines:
+            if line.startswith(b"data:"):
+                kept.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif not line:
+                if kept:
+                    events.append((self._name, kept[0] if len(kept) == 1 else b"\n".join(kept)))
+                    kept.clear()
+                self._name = ""
+            elif line.startswith(b"event:"):
+                self._name = line[6:].strip().decode("utf-8", "replace")
+            elif line == b"data":
+                kept.append(b"")
+        return events

@@ -99,11 +99,32 @@ class ModelTable:
         named = [m for m in self._models if self._works(m.partition("/")[0])]
         return tuple(dict.fromkeys([*named, *nameless]))
 
+    async def close(self) -> None:
+        """Let go of every connection; a provider that is used again opens its own anew."""
+        for provider in self._made.values():
+            close = getattr(provider, "close", None)
+            if close is not None:
+                await close()
+
     def _works(self, provider: str) -> bool:
         settings = self._settings.get(provider)
-        if settings is None or (settings.api_key_env and not self._environment.get(settings.api_key_env)):
+        if settings is None:
             return False
-        return settings.kind in _NAMELESS or bool(settings.base_url or settings.kind in DEFAULT_URLS)
+        return settings.kind in _NAMELESS or not self._lacks(provider, settings)
+
+    def _lacks(self, name: str, settings: ProviderSettings) -> str:
+        """What a provider over HTTP still needs, in words; nothing if it can be tried."""
+        url = settings.base_url or DEFAULT_URLS.get(settings.kind, "")
+        if not url.startswith(("http://", "https://")):
+            return f"[providers.{name}] needs a base_url that begins with http:// or https://"
+        key = self._key(name, settings)
+        if not key and settings.api_key_env:
+            return f"the variable {settings.api_key_env} is not set"
+        if not key and not settings.base_url:
+            return f"[providers.{name}] has no key; name the variable that holds it as api_key_env"
+        if not (key.isascii() and key.isprintable()):
+            return f"the key of {name} holds characters that no key has"
+        return ""
 
     def _make(self, wanted: str, name: str, settings: ProviderSettings) -> Provider:
         match settings.kind:
@@ -117,24 +138,18 @@ class ModelTable:
     def _over_http(self, wanted: str, name: str, settings: ProviderSettings) -> Provider:
         from quintet.providers.http import HttpProvider
 
-        url = settings.base_url or DEFAULT_URLS.get(settings.kind, "")
-        if not url.startswith(("http://", "https://")):
-            raise self._unknown(wanted, f"[providers.{name}] needs a base_url that begins with http:// or https://")
-        key = self._key(wanted, name, settings)
+        if lacks := self._lacks(name, settings):
+            raise self._unknown(wanted, lacks)
         prefix = f"{name}/"
         models = {m.removeprefix(prefix): s for m, s in self._models.items() if m.startswith(prefix)}
-        settings = msgspec.structs.replace(settings, base_url=url)
+        url = settings.base_url or DEFAULT_URLS[settings.kind]
+        key, settings = self._key(name, settings), msgspec.structs.replace(settings, base_url=url)
         return HttpProvider(name, _dialect(settings.kind), settings, key, models)
 
-    def _key(self, wanted: str, name: str, settings: ProviderSettings) -> str:
-        if settings.api_key:
-            return settings.api_key
-        if settings.api_key_env:
-            key = self._environment.get(settings.api_key_env, "").strip()
-            if not key:
-                raise self._unknown(wanted, f"the variable {settings.api_key_env} is not set")
-            return key
-        return self._stored_key(name)
+    def _key(self, name: str, settings: ProviderSettings) -> str:
+        """The key itself, the variable that is named, what is stored: the first there is."""
+        named = self._environment.get(settings.api_key_env, "") if settings.api_key_env else ""
+        return settings.api_key.strip() or named.strip() or self._stored_key(name).strip()
 
     def _scripted(self, wanted: str, name: str, settings: ProviderSettings) -> Provider:
         if not settings.script:
