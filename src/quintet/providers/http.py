@@ -82,29 +82,30 @@ class HttpProvider:
     async def _attempt(self, body: bytes, request: ModelRequest) -> AsyncGenerator[list[Chunk], None]:
         """One try: the answer's chunks, as many at once as arrived together."""
         events, parser = EventParser(), self._dialect.parser(request)
+        broken: _AttemptFailed | None = None
+        spoke = False
         async with aclosing(self._pieces(body)) as pieces:
             try:
                 async for piece in pieces:
-                    chunks, failure = _understood(parser, events.feed(piece))
+                    chunks, failure = _understood(parser, events, piece)
+                    spoke = spoke or bool(chunks)
                     yield chunks
                     if failure is not None:
                         raise _AttemptFailed(failure)
                     if parser.finished:
                         await _goodbye(pieces)
                         break
-                else:
-                    chunks, failure = _understood(parser, events.close())
-                    yield chunks
-                    if failure is not None:
-                        raise _AttemptFailed(failure)
-            except TooLong as error:
-                raise _AttemptFailed(Failure("garbled", f"it sent {error}", again=False)) from None
-            except _AttemptFailed:
-                if not parser.whole:
-                    raise
-        yield list(parser.end())
-        if not parser.finished:
-            raise _AttemptFailed(Failure("broken", "its answer ended without an end", again=True))
+            except _AttemptFailed as error:
+                broken = error
+        if broken is None and not parser.finished:
+            chunks, failure = _understood(parser, events, b"")
+            yield chunks
+            ended = failure or Failure("broken", "its answer ended without an end", again=True)
+            broken = _AttemptFailed(ended)
+        if parser.whole or spoke:
+            yield list(parser.end())  # what was held back was said all the same
+        if broken is not None and not parser.whole:
+            raise broken
 
     async def _pieces(self, body: bytes) -> AsyncGenerator[bytes, None]:
         """The answer's bytes. The first has to come within one limit, each further one within another."""
@@ -164,14 +165,16 @@ class HttpProvider:
         return words
 
 
-def _understood(parser: Parser, events: list[tuple[str, bytes]]) -> tuple[list[Chunk], Failure | None]:
-    """The chunks of these events, up to where the server failed."""
+def _understood(parser: Parser, events: EventParser, piece: bytes) -> tuple[list[Chunk], Failure | None]:
+    """The chunks of a piece of the stream (nothing: of its end), up to where the server failed."""
     chunks: list[Chunk] = []
     try:
-        for name, data in events:
+        for name, data in events.feed(piece) if piece else events.close():
             chunks += parser.event(name, data)
             if parser.finished:
                 break
+    except TooLong as error:
+        return chunks, Failure("garbled", f"it sent {error}", again=False)
     except ServerError as error:
         return chunks, of_kind(error.kind, error.said)
     except BrokenStream as error:
