@@ -53,6 +53,7 @@ class HttpProvider:
         self._models = models
         self._pace = pace or Pace()
         self._client: httpx2.AsyncClient | None = None
+        self._opening = asyncio.Lock()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         waits = Waits(self._settings.max_retries, self._pace)
@@ -109,13 +110,14 @@ class HttpProvider:
 
     async def _pieces(self, body: bytes) -> AsyncGenerator[bytes, None]:
         """The answer's bytes. The first has to come within one limit, each further one within another."""
+        client = await self._opened()
         import httpx2
 
         response: httpx2.Response | None = None
         silent = "it did not answer in time"
         try:
             async with asyncio.timeout(self._settings.timeout_s):
-                response = await self._send(body)
+                response = await self._send(client, body)
                 stream = await _stream(response)
                 piece = await anext(stream, b"")
             silent = "it went silent in the middle"
@@ -139,23 +141,20 @@ class HttpProvider:
             if response is not None:
                 await response.aclose()
 
-    async def _send(self, body: bytes) -> httpx2.Response:
-        import httpx2
+    async def _opened(self) -> httpx2.AsyncClient:
+        """The client, made with the first request and beside the loop: its import and the list of authorities take a
+        quarter of a second, in which other turns go on."""
+        async with self._opening:
+            if self._client is None:
+                self._client = await asyncio.to_thread(_new_client, self._settings.base_url)
+            return self._client
 
-        if self._client is None:
-            # Time limits are ours: one for the first byte, one for each further; only connecting has its own.
-            self._client = httpx2.AsyncClient(
-                timeout=httpx2.Timeout(None, connect=CONNECT_S),
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
-                follow_redirects=False,  # a key goes to the address it was given for and to no other
-            )
+    async def _send(self, client: httpx2.AsyncClient, body: bytes) -> httpx2.Response:
         headers = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
         headers |= {"user-agent": "quintet"} | self._dialect.headers(self._key)
         headers |= {name.lower(): value for name, value in self._settings.headers.items()}
         url = self._settings.base_url.rstrip("/") + self._dialect.path
-        return await self._client.send(
-            self._client.build_request("POST", url, content=body, headers=headers), stream=True
-        )
+        return await client.send(client.build_request("POST", url, content=body, headers=headers), stream=True)
 
     def _masked(self, words: str) -> str:
         """Some servers quote the key they refuse."""
@@ -163,6 +162,22 @@ class HttpProvider:
             if len(secret) >= 6:
                 words = words.replace(secret, MASK)
         return words
+
+
+def _new_client(url: str) -> httpx2.AsyncClient:
+    import ssl
+
+    import httpx2
+
+    secure = url.lower().startswith("https:")
+    return httpx2.AsyncClient(
+        # Without TLS no authority is needed; one that trusts nobody is made at once.
+        verify=True if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        # Time limits are ours: one for the first byte, one for each further; only connecting has its own.
+        timeout=httpx2.Timeout(None, connect=CONNECT_S),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        follow_redirects=False,  # a key goes to the address it was given for and to no other
+    )
 
 
 def _understood(parser: Parser, events: EventParser, piece: bytes) -> tuple[list[Chunk], Failure | None]:

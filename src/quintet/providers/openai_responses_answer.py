@@ -93,10 +93,10 @@ class ResponsesParser:
         return begun
 
     def _over(self, kind: str, response: dict[str, Any]) -> list[Chunk]:
-        self.finished = True
-        chunks: list[Chunk] = [UsageChunk(_usage(response["usage"]))] if response.get("usage") else []
         if kind == "response.failed":
             raise refuse(response.get("error") or "the response failed")
+        self.finished = True
+        chunks: list[Chunk] = [UsageChunk(_usage(response["usage"]))] if response.get("usage") else []
         if kind == "response.incomplete":
             why = (response.get("incomplete_details") or {}).get("reason")
             self._reason = _CUT.get(str(why), Finish.OTHER)

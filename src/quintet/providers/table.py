@@ -44,7 +44,7 @@ def _usual(environment: Mapping[str, str]) -> dict[str, ProviderSettings]:
     return found
 
 
-def _dialect(kind: ProviderKind) -> Dialect:
+def dialect_of(kind: ProviderKind) -> Dialect:
     from quintet.providers.anthropic import Anthropic
     from quintet.providers.openai_chat import OpenAIChat
     from quintet.providers.openai_responses import OpenAIResponses
@@ -144,7 +144,7 @@ class ModelTable:
         models = {m.removeprefix(prefix): s for m, s in self._models.items() if m.startswith(prefix)}
         url = settings.base_url or DEFAULT_URLS[settings.kind]
         key, settings = self._key(name, settings), msgspec.structs.replace(settings, base_url=url)
-        return HttpProvider(name, _dialect(settings.kind), settings, key, models)
+        return HttpProvider(name, dialect_of(settings.kind), settings, key, models)
 
     def _key(self, name: str, settings: ProviderSettings) -> str:
         """The key itself, the variable that is named, what is stored: the first there is."""
