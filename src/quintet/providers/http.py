@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from quintet.domain.model import Chunk, ModelRequest, RetryChunk, UsageChunk
+from quintet.providers.arrivals import Arrivals
 from quintet.providers.attempts import Failure, Pace, Waits, failed, of_kind, of_status
 from quintet.providers.dialect import BrokenStream, Dialect, Parser, ServerError
 from quintet.providers.settings import ModelSettings, ProviderSettings
@@ -114,17 +115,18 @@ class HttpProvider:
         import httpx2
 
         response: httpx2.Response | None = None
+        arrivals: Arrivals | None = None
         silent = "it did not answer in time"
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 response = await self._send(client, body)
-                stream = await _stream(response)
-                piece = await anext(stream, b"")
+                arrivals = Arrivals(await _stream(response))
+                piece = await arrivals.take()
             silent = "it went silent in the middle"
             while piece:
                 yield piece
                 async with asyncio.timeout(self._settings.idle_timeout_s):
-                    piece = await anext(stream, b"")
+                    piece = await arrivals.take()
         except TimeoutError:
             raise _AttemptFailed(Failure("timeout", silent, again=True)) from None
         except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
@@ -138,6 +140,8 @@ class HttpProvider:
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise _AttemptFailed(Failure("broken", f"the connection broke ({_words(error)})", again=True)) from None
         finally:
+            if arrivals is not None:
+                await arrivals.close()
             if response is not None:
                 await response.aclose()
 

@@ -41,8 +41,11 @@ class OpenAIResponses:
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(self, request: ModelRequest, model: ModelSettings) -> dict[str, Any]:
-        items = [item for run in groups(request.items) for item in without_last_thought(run)]
-        given = [entry for item in items for entry in _entries(item, vision=model.vision)]
+        given: list[dict[str, Any]] = []
+        for run in groups(request.items):
+            said = without_last_thought(run)
+            given += [entry for item in said for entry in _entries(item, vision=model.vision)]
+            given += _pictures(said) if model.vision else []
         body: dict[str, Any] = {"model": request.model, "input": given, "stream": True, "store": False}
         if request.instructions:
             body["instructions"] = request.instructions
@@ -72,19 +75,19 @@ def _entries(item: Item, *, vision: bool) -> list[dict[str, Any]]:
             return [] if partial or not signature.startswith(SIGNED) else [_reasoning(signature)]
         case ToolCall(call_id=call_id, name=name, input=given):
             return [{"type": "function_call", "call_id": call_id, "name": name, "arguments": given or "{}"}]
-        case ToolResult():
-            return _result(item.body, vision=vision)
+        case ToolResult(call_id=call_id):
+            output = result_text(item.body, vision=vision)
+            return [{"type": "function_call_output", "call_id": call_id, "output": output}]
         case Summary(text=text):
             return [{"role": "user", "content": [{"type": "input_text", "text": summary_text(text)}]}]
         case _:
             return []
 
 
-def _result(result: ToolResult, *, vision: bool) -> list[dict[str, Any]]:
-    entry = {"type": "function_call_output", "call_id": result.call_id, "output": result_text(result, vision=vision)}
-    if result.images and vision:
-        return [entry, {"role": "user", "content": _content(result.images, vision=True)}]
-    return [entry]
+def _pictures(run: Sequence[Item]) -> list[dict[str, Any]]:
+    """Pictures of results follow them as the user's, behind the last: not every server takes them inside."""
+    pictures: list[Part] = [image for item in run if isinstance(item.body, ToolResult) for image in item.body.images]
+    return [{"role": "user", "content": _content(pictures, vision=True)}] if pictures else []
 
 
 def _reasoning(signature: str) -> dict[str, Any]:
