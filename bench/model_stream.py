@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.fakes.requests import request_of
+
 from bench.measure import Row, fresh_home
 from quintet.app import App, open_app
 from quintet.domain.event import Event, TextDelta, TurnFinished
@@ -22,7 +24,6 @@ from quintet.domain.turn import Mode
 from quintet.engine.starter import Starter
 from quintet.providers.settings import ProviderKind, ProviderSettings
 from quintet.providers.table import ModelTable
-from tests.fakes.requests import request_of
 
 DELTAS = 20_000
 ROUNDS = 5

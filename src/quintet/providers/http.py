@@ -119,7 +119,8 @@ class HttpProvider:
         silent = "it did not answer in time"
         try:
             async with asyncio.timeout(self._settings.timeout_s):
-                response = await self._send(client, body)
+                request = client.build_request("POST", self.url, content=body, headers=self.headers())
+                response = await client.send(request, stream=True)
                 arrivals = Arrivals(await _stream(response))
                 piece = await arrivals.take()
             silent = "it went silent in the middle"
@@ -153,12 +154,15 @@ class HttpProvider:
                 self._client = await asyncio.to_thread(_new_client, self._settings.base_url)
             return self._client
 
-    async def _send(self, client: httpx2.AsyncClient, body: bytes) -> httpx2.Response:
+    @property
+    def url(self) -> str:
+        return self._settings.base_url.rstrip("/") + self._dialect.path
+
+    def headers(self) -> dict[str, str]:
+        """What goes along with each request; what a person wrote goes before what is usual."""
         headers = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
         headers |= {"user-agent": "quintet"} | self._dialect.headers(self._key)
-        headers |= {name.lower(): value for name, value in self._settings.headers.items()}
-        url = self._settings.base_url.rstrip("/") + self._dialect.path
-        return await client.send(client.build_request("POST", url, content=body, headers=headers), stream=True)
+        return headers | {name.lower(): value for name, value in self._settings.headers.items()}
 
     def _masked(self, words: str) -> str:
         """Some servers quote the key they refuse."""

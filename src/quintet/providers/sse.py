@@ -25,6 +25,7 @@ class EventParser:
         self._first = True  # no line has been seen yet: a byte order mark may stand before it
         self._name = ""
         self._data: list[bytes] = []
+        self._data_size = 0
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
         if not data:
@@ -49,9 +50,8 @@ class EventParser:
             lines[0] = b"".join(self._open)
             self._open = []
         events = self._lines(lines)
-        self._size = sum(map(len, self._data))
-        if rest:
-            self._keep(rest)
+        self._size = self._data_size
+        self._keep(rest)
         return events
 
     def close(self) -> list[tuple[str, bytes]]:
@@ -63,7 +63,8 @@ class EventParser:
         self._size += len(piece)
         if self._size > self._limit:
             raise TooLong(f"an event of more than {self._limit} bytes")
-        self._open.append(piece)
+        if piece:
+            self._open.append(piece)
 
     def _lines(self, lines: list[bytes]) -> list[tuple[str, bytes]]:
         events: list[tuple[str, bytes]] = []
@@ -74,10 +75,12 @@ class EventParser:
         for line in lines:
             if line.startswith(b"data:"):
                 kept.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                self._data_size += len(line)
             elif not line:
                 if kept:
                     events.append((self._name, kept[0] if len(kept) == 1 else b"\n".join(kept)))
                     kept.clear()
+                    self._data_size = 0
                 self._name = ""
             elif line.startswith(b"event:"):
                 self._name = line[6:].strip().decode("utf-8", "replace")

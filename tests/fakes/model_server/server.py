@@ -138,7 +138,8 @@ class ModelServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
-        self.connections = 0
+        self.connections = 0  # that were ever made
+        self.open_connections = 0
         self.on_request = lambda request: None
 
     async def start(self, port: int = 0) -> ModelServer:
@@ -168,6 +169,7 @@ class ModelServer:
         assert task is not None
         self._tasks.add(task)
         self.connections += 1
+        self.open_connections += 1
         try:
             while request := await _read(reader):
                 self.requests.append(request)
@@ -177,6 +179,7 @@ class ModelServer:
             pass
         finally:
             self._tasks.discard(task)
+            self.open_connections -= 1
             writer.close()
 
     async def _answer(
