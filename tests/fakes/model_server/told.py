@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult, user_text
+from quintet.domain.item import (
+    AssistantMessage,
+    Body,
+    Item,
+    Reasoning,
+    ResultStatus,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    user_text,
+)
 
 
 def items_told(body: dict[str, Any]) -> list[Item]:
@@ -14,8 +24,7 @@ def items_told(body: dict[str, Any]) -> list[Item]:
     items: list[Item] = []
     turn = 0
     for number, made in enumerate(bodies, 1):
-        new = type(made).__name__ == "UserMessage" and (not items or type(items[-1].body).__name__ != "UserMessage")
-        turn += new
+        turn += isinstance(made, UserMessage)
         items.append(Item(f"itm_{number}", "told", f"trn_{turn}", number, 0, made))
     return items
 

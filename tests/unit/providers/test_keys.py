@@ -71,7 +71,7 @@ async def test_a_header_that_no_header_may_be_is_not_quoted(kind: ProviderKind) 
 
 
 async def test_an_address_that_cannot_be_is_told_in_one_line(kind: ProviderKind) -> None:
-    provider = wire("http://[nowhere/v1", kind)
+    provider = wire("http://127.0.0.1:nowhere/v1", kind)
     with pytest.raises(ProviderFailed, match="its address is wrong"):
         await soon(all_chunks(provider, GO))
     await provider.close()
