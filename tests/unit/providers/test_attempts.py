@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from quintet.providers.arrivals import AHEAD, Arrivals
 from quintet.providers.attempts import Failure, Pace, Waits, failed, of_kind, of_status, retry_after
 from quintet.providers.settings import ProviderKind
 from tests.fakes.model_server import ModelServer
-from tests.fakes.requests import request_of
+from tests.fakes.requests import all_chunks, request_of, text_in
 from tests.fakes.waiting import soon, until
 from tests.fakes.wires import WIRES, wire
 
@@ -139,6 +140,7 @@ async def test_reading_ahead_has_a_bound() -> None:
 
     arrivals = Arrivals(source())
     taken = len(await soon(arrivals.take()))
+    assert taken <= AHEAD + 65_536
     await asyncio.sleep(0)
     assert given * 65_536 <= taken + 2 * AHEAD
     while piece := await soon(arrivals.take()):
@@ -161,14 +163,31 @@ async def test_closing_the_answer_stops_the_model_and_leaves_nothing_running(kin
 
 
 @pytest.mark.parametrize("kind", WIRES, ids=str)
-async def test_many_answers_at_once_do_not_wait_for_each_other(kind: ProviderKind) -> None:
-    async with ModelServer("text: one\ndelay: 0.05\ntext: two") as server:
-        provider = wire(server, kind)
-
-        async def said() -> str:
-            return "".join(
-                [c.text async for c in provider.stream(request_of([user_text("go")])) if type(c) is TextChunk]
-            )
-
-        assert await soon(asyncio.gather(*(said() for _ in range(150)))) == ["onetwo"] * 150
+async def test_many_answers_at_once_do_not_wait_for_each_other(kind: ProviderKind, tmp_path: Path) -> None:
+    """The server goes on only when it has been asked by all."""
+    many = 120
+    async with ModelServer(f"text: one\nuntil: {tmp_path / 'go'}\ntext: two") as server:
+        provider = wire(server, kind, idle_timeout_s=60.0)
+        request = request_of([user_text("go")])
+        answers = asyncio.gather(*(all_chunks(provider, request) for _ in range(many)))
+        await until(lambda: len(server.requests) == many)
+        (tmp_path / "go").touch()
+        assert [text_in(chunks) for chunks in await soon(answers)] == ["onetwo"] * many
         await provider.close()
+
+
+async def test_closing_ends_the_reading() -> None:
+    ended = False
+
+    async def source():
+        nonlocal ended
+        try:
+            yield b"x"
+            await asyncio.Event().wait()
+        finally:
+            ended = True
+
+    arrivals = Arrivals(source())
+    assert await soon(arrivals.take()) == b"x"
+    await soon(arrivals.close())
+    assert ended

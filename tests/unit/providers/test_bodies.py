@@ -21,7 +21,7 @@ from quintet.domain.item import (
     UserMessage,
     user_text,
 )
-from quintet.domain.model import ModelRequest
+from quintet.domain.model import ModelRequest, TextChunk
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import TurnState
 from quintet.engine.context import INSTRUCTIONS
@@ -29,6 +29,7 @@ from quintet.providers.settings import ModelSettings, ProviderKind
 from quintet.providers.table import dialect_of
 from tests.fakes.engine import House, Process
 from tests.fakes.model_server import ModelServer
+from tests.fakes.providers import GatedProvider
 from tests.fakes.requests import all_chunks, items_of, request_of
 from tests.fakes.tools import FakeTool
 from tests.fakes.waiting import soon
@@ -207,17 +208,51 @@ BACK = {
 }
 
 
-async def test_thoughts_in_a_row_go_back_each_with_its_own_signature(lone: Process) -> None:
-    """A text between them has made two blocks of the first answer; both are whole and come back as they were."""
-    script = "think: one\ntext: so\nthink: two\ntool_call: look {}\n---\ntext: ok"
-    for kind in (ProviderKind.ANTHROPIC, ProviderKind.OPENAI_RESPONSES):
-        async with ModelServer(script) as server:
-            provider = wire(server, kind, model=ModelSettings(reasoning=True))
-            await lone.run(await lone.thread(), provider, [FakeTool("look")], model="far/model")
-            await provider.close()
-        sent = json.dumps(server.requests[1].body)
-        for mark in ("sig_1", "sig_2") if kind is ProviderKind.ANTHROPIC else ("enc_1", "enc_2"):
-            assert sent.count(mark) == 1
+ROWS: dict[ProviderKind, tuple[list[dict], list[Reasoning], str]] = {
+    ProviderKind.ANTHROPIC: (
+        [
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "one"}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "si"}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "g1"}},
+            {"type": "content_block_start", "index": 1, "content_block": {"type": "redacted_thinking", "data": "zz"}},
+            {"type": "content_block_start", "index": 2, "content_block": {"type": "thinking", "thinking": ""}},
+            {"type": "content_block_delta", "index": 2, "delta": {"type": "thinking_delta", "thinking": "two"}},
+            {"type": "content_block_delta", "index": 2, "delta": {"type": "signature_delta", "signature": "sig2"}},
+        ],
+        [Reasoning("one", "anthropic:sig1"), Reasoning("", "anthropic-hidden:zz"), Reasoning("two", "anthropic:sig2")],
+        "sig1 zz sig2",
+    ),
+    ProviderKind.OPENAI_RESPONSES: (
+        [
+            {"type": "response.reasoning_summary_text.delta", "delta": "one"},
+            {"type": "response.output_item.done", "item": {"type": "reasoning", "id": "r1", "encrypted_content": "e1"}},
+            {"type": "response.reasoning_summary_text.delta", "delta": "two"},
+            {"type": "response.output_item.done", "item": {"type": "reasoning", "id": "r2", "encrypted_content": "e2"}},
+        ],
+        [
+            Reasoning("one", 'responses:{"id":"r1","encrypted_content":"e1"}'),
+            Reasoning("two", 'responses:{"id":"r2","encrypted_content":"e2"}'),
+        ],
+        "e1 e2",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=str)
+async def test_thoughts_in_a_row_go_back_each_with_its_own_signature(lone: Process, kind: ProviderKind) -> None:
+    told, thoughts, signatures = ROWS[kind]
+    parser = dialect_of(kind).parser(request_of([user_text("go")]))
+    chunks = [chunk for event in told for chunk in parser.event("", json.dumps(event).encode())]
+    thread = await lone.thread()
+    await lone.run(thread, GatedProvider([*chunks, TextChunk("so")]))
+    assert await lone.bodies(thread, Reasoning) == thoughts
+    async with ModelServer() as server:
+        provider = wire(server, kind)
+        await lone.run(thread, provider, model="far/model")
+        await provider.close()
+    sent = json.dumps(server.requests[0].body)
+    assert all(sent.count(f'"{signature}"') == 1 for signature in signatures.split())
 
 
 @pytest.mark.parametrize("kind", [ProviderKind.ANTHROPIC, ProviderKind.OPENAI_RESPONSES], ids=str)

@@ -221,11 +221,30 @@ async def test_usage_is_as_the_server_counts_and_missing_usage_is_unknown(kind: 
 )
 async def test_an_answer_that_is_whole_stays_whole_whatever_the_connection_does(kind: ProviderKind, fault: str) -> None:
     async with ModelServer(SCRIPT, faults=[fault]) as server:
-        provider = wire(server, kind)
+        provider = wire(server, kind, idle_timeout_s=600.0)  # nobody waits for an end that has been told
         chunks = await soon(all_chunks(provider, request_of([user_text("go")])))
         await provider.close()
     assert chunks[-1] == FinishChunk(Finish.STOP)
     assert text_in(chunks) == SAID
+
+
+@pytest.mark.parametrize(
+    ("script", "requests", "said"),
+    [("text: Hi <tool", 1, "Hi <tool"), ('text: {"name": "re', EVERY, "")],
+    ids=["behind words", "nothing shown yet"],
+)
+async def test_words_that_were_held_back_are_not_lost_with_the_connection(
+    script: str, requests: int, said: str
+) -> None:
+    async with ModelServer(script, faults=["close times 99"]) as server:
+        provider = wire(server, ProviderKind.OPENAI_CHAT)
+        told = []
+        with pytest.raises(ProviderFailed):
+            async for chunk in provider.stream(request_of([user_text("go")])):
+                told.append(chunk)
+        await provider.close()
+    assert text_in(told) == said
+    assert len(server.requests) == requests
 
 
 @pytest.mark.parametrize(

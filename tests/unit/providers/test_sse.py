@@ -51,6 +51,11 @@ def test_events_are_the_same_in_whatever_pieces_they_come(end: bytes, bom: bytes
         assert events(*cut(data, seed)) == EXPECTED, f"seed {seed}"
 
 
+def test_a_byte_order_mark_belongs_to_nothing() -> None:
+    data = b"\xef\xbb\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n"  # only the first is one
+    assert events(data) == events(*(bytes([byte]) for byte in data)) == [("", b"a")]
+
+
 def test_a_piece_of_nothing_changes_nothing() -> None:
     assert events(b"data: a\r", b"", b"\ndata: b\r\n\r\n") == [("", b"a\nb")]
 
