@@ -7,7 +7,7 @@ LOCK   := requirements/dev.lock
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt bench faults-pr faults docs lock clean
+.PHONY: help packages setup run test check fmt bench faults-pr faults docs lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -20,6 +20,9 @@ $(STAMP): $(LOCK) pyproject.toml
 	@# Byte code is made here, since some environments forbid Python to write it and would compile at every start.
 	$(BIN)/python -m compileall -q src/quintet
 	@touch $(STAMP)
+
+packages: ## install the system packages that tests and users want, where that is possible
+	@.ci/packages
 
 setup: $(STAMP) ## prepare .venv with .venv/bin/quintet
 

@@ -5,38 +5,50 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quintet.config import Config, home_directory, load_config, make_home
+from quintet.domain.checkpoint import Compared, FileState, Secured
 from quintet.domain.errors import Invalid
-from quintet.domain.ports import Journal, ParsedCommand, Tool
+from quintet.domain.ports import Clock, FileHistory, Journal, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
+from quintet.engine.checkpoints import Checkpoints
+from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
+from quintet.engine.project_policy import ProjectPolicy, project_policy, together
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.rules import parse_rules
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
+from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
+from quintet.engine.undo import Undo
 from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
 from quintet.workspace.credentials import Credentials
+from quintet.workspace.diffs import unified_diff
 from quintet.workspace.key_store import KeyStore
 from quintet.workspace.log import Log
-from quintet.workspace.project_root import project_root
+from quintet.workspace.paths import PathGuard
+from quintet.workspace.project_config import read_project_config
+from quintet.workspace.project_root import project_root, worktree_root
 from quintet.workspace.secrets import KnownSecrets
 
 if TYPE_CHECKING:
     from quintet.providers.table import ModelTable
+    from quintet.tools.shell_profile import ShellSettings
+    from quintet.workspace.background import Background
     from quintet.workspace.sandbox.wall import Sandbox
 
 PROTOCOLS = {
@@ -66,9 +78,41 @@ class LateCommandParser:
     """The workspace's parser, imported with the first command."""
 
     def parse(self, command: str) -> ParsedCommand:
-        from quintet.workspace.commands import PlainCommandParser
+        from quintet.workspace.commands import ShellCommandParser
 
-        return PlainCommandParser().parse(command)
+        return ShellCommandParser().parse(command)
+
+
+class LateFileHistory:
+    """The workspace's history of files, imported with the first call that changes some."""
+
+    def __init__(self, home: str, clock: Clock) -> None:
+        self._home = home
+        self._clock = clock
+
+    @cached_property
+    def _history(self) -> FileHistory:
+        from quintet.workspace.history import WorkspaceHistory
+
+        return WorkspaceHistory(self._home, os.environ, self._clock)
+
+    async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
+        return await self._history.secure(directory, paths)
+
+    async def compare(self, secured: Secured) -> Compared:
+        return await self._history.compare(secured)
+
+    async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
+        return await self._history.states(directory, paths, keep=keep)
+
+    async def put(self, directory: str, path: str, state: FileState) -> None:
+        await self._history.put(directory, path, state)
+
+    async def content(self, directory: str, state: FileState) -> bytes | None:
+        return await self._history.content(directory, state)
+
+    async def sweep(self, keep: Collection[str], manifests: Collection[str]) -> tuple[int, int]:
+        return await self._history.sweep(keep, manifests)
 
 
 class App:
@@ -84,7 +128,7 @@ class App:
         secrets = KnownSecrets(
             os.environ,
             keys=[p.api_key for p in config.providers.values() if p.api_key],
-            key_names=[p.api_key_env for p in config.providers.values() if p.api_key_env],
+            key_names=_key_names(config),
             credentials=self.credentials,
         )
         self.feed = Feed(journal, secrets, self.clock)
@@ -95,13 +139,20 @@ class App:
             parse_rules(config.policy.rules), LateCommandParser(), sandbox_required=config.sandbox.required
         )
         self.interactions = Interactions(self.feed)
-        self.turns = Turns(self.feed, self.interactions, self.policy)
+        self.history: FileHistory = LateFileHistory(str(home), self.clock)
+        stories = Stories(self.feed, self.history)
+        self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
+        self.undo = Undo(self.feed, self.history, stories)
+        self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
+        self.turns = Turns(
+            self.feed, self.interactions, self.policy, self.checkpoints, project_policy=self.project_policy
+        )
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
         self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
-        self.threads = Threads(self.feed, self.turns, self.projects, self.handles, self.profiles)
+        self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
 
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
 
@@ -123,13 +174,45 @@ class App:
     def tools(self) -> tuple[Tool, ...]:
         from quintet.tools.builtin import builtin_tools
 
-        return builtin_tools(home=str(self.home), environment=os.environ, sandbox=self.sandbox)
+        return builtin_tools(
+            home=str(self.home),
+            environment=os.environ,
+            sandbox=self.sandbox,
+            background=self.background,
+            shell=self._shell_settings(),
+            web_search=self.config.web_search,
+            search_key=self._search_key,
+        )
+
+    def _search_key(self) -> str:
+        """Looked up at each search, so that a changed key counts at once."""
+        search = self.config.web_search
+        if search and search.credential:
+            return self.credentials.get(search.credential)
+        return os.environ.get(search.api_key_env, "") if search else ""
+
+    @cached_property
+    def background(self) -> Background:
+        from quintet.workspace.background import Background
+
+        return Background()
+
+    def _shell_settings(self) -> ShellSettings:
+        from quintet.tools.shell_profile import ShellSettings
+        from quintet.workspace.sandbox.limits import usual_caps
+
+        given = self.config.sandbox
+        caps = usual_caps(
+            max_processes=given.max_processes, max_memory_mib=given.max_memory_mib, max_file_mib=given.max_file_mib
+        )
+        return ShellSettings(given.network, caps=caps)
 
     @cached_property
     def sandbox(self) -> Sandbox:
         from quintet.workspace.sandbox.wall import Sandbox
 
-        return Sandbox(os.environ, home=str(self.home), enabled=self.config.sandbox.mode != "off")
+        chosen = self.config.sandbox
+        return Sandbox(os.environ, home=str(self.home), enabled=chosen.mode != "off", writable=chosen.writable)
 
     def starter(
         self,
@@ -156,12 +239,32 @@ class App:
             confine=confine,
         )
 
+    def project_policy(self, directory: str) -> ProjectPolicy:
+        """What the files of the project around this directory add; read anew for each turn."""
+        roots = dict.fromkeys((project_root(directory), worktree_root(directory)))
+        found = together([project_policy(read_project_config(root)) for root in roots])
+        for warning in found.warnings:
+            self.log.line(warning)
+        return found
+
     async def close(self) -> None:
         await self.turns.shutdown()
         if "models" in self.__dict__:  # made by the first turn
             await self.models.close()
+        if "background" in self.__dict__:  # made with the tools, if those were needed
+            await self.background.close()
+        if "sandbox" in self.__dict__:  # else no turn ever looked for it
+            await self.sandbox.close()
         await self.feed.close()
         await self.journal.close()
+
+
+def _key_names(config: Config) -> list[str]:
+    """The variables that hold keys."""
+    names = [provider.api_key_env for provider in config.providers.values()]
+    if config.web_search:
+        names.append(config.web_search.api_key_env)
+    return [name for name in names if name]
 
 
 def _config(home: str, *, starts_turns: bool) -> Config:

@@ -15,11 +15,15 @@ import msgspec
 from quintet.domain.errors import Invalid, StorageReadOnly
 from quintet.domain.turn import Mode
 from quintet.providers.settings import ModelSettings, ProviderSettings
+from quintet.workspace.web.search_settings import SearchSettings
 
 VERSION = 1
 FILE = "config.toml"
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+Directory = Annotated[
+    str, msgspec.Meta(pattern=r"^(/|~/)[^\0]*[^/\0]$")
+]  # absolute, or in the user's own; never / itself
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -36,6 +40,10 @@ class Sandbox(msgspec.Struct, frozen=True):
     mode: Literal["auto", "off"] = "auto"
     required: bool | None = None  # None: nobody said, which is not the same as no
     network: Literal["off", "on"] | tuple[str, ...] | None = None
+    max_processes: Count | None = None  # None: the usual caps of a command
+    max_memory_mib: Count | None = None
+    max_file_mib: Count | None = None
+    writable: tuple[Directory, ...] = ()  # beside the workspace, e.g. package caches
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -84,10 +92,10 @@ class Config(msgspec.Struct, frozen=True):
     hooks: tuple[Hook, ...] = ()
     agents: dict[str, Agent] = {}
     retention: Retention = Retention()
+    web_search: SearchSettings | None = None  # None: there is no such tool
     # Tables whose rooms read their own keys.
     memory: dict[str, Any] = {}
     embeddings: dict[str, Any] = {}
-    web_search: dict[str, Any] = {}
     mirrors: dict[str, Any] = {}
     log: dict[str, Any] = {}
     warnings: tuple[str, ...] = ()  # ours, not a key
@@ -106,6 +114,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "sandbox": Sandbox,
     "limits": Limits,
     "retention": Retention,
+    "web_search": SearchSettings,
 }
 
 
@@ -186,6 +195,7 @@ class _Reader:
                 made[key] = tuple(self._struct(entry, Hook, f"hooks[{n}]") for n, entry in enumerate(entries))
             else:
                 made[key] = self._value(value, _PLAIN.get(key, dict[str, Any]), key)
+        self._check_hosts(made)
         self._warn_of_keys(made.get("providers", {}))
         return Config(**made, warnings=tuple(self._warnings))
 
@@ -233,11 +243,26 @@ class _Reader:
             problem, _, inner = str(error).partition(" - at `$")
             for word, ours in ((" | null", ""), ("object", "table"), ("array", "list")):
                 problem = problem.replace(word, ours)
+            problem = problem.split(" matching regex")[0] + (" (absolute, or from ~/)" if "regex" in problem else "")
             inside = " (in one of its entries)" if inner.startswith("[") else ""
             choices = _choices(form)
             fix = f"Use one of {', '.join(choices)}." if choices else "Correct its value."
             problem = problem[:1].lower() + problem[1:]
             raise Invalid(f"{self._path}: `{where}`{inside}: {problem}.", next_step=fix) from error
+
+    def _check_hosts(self, made: dict[str, Any]) -> None:
+        """What other rooms can say of an address: at the start, not at the first use."""
+        try:
+            if "web_search" in made:
+                from quintet.workspace.web.search_endpoint import endpoint
+
+                endpoint(made["web_search"])
+            if isinstance(hosts := made.get("sandbox", Sandbox()).network, tuple):
+                from quintet.workspace.sandbox.allowed_hosts import parse_allowed
+
+                parse_allowed(hosts)
+        except Invalid as error:
+            raise Invalid(f"{self._path}: {error.message}", next_step=error.step) from None
 
     def _warn_of_keys(self, providers: dict[str, ProviderSettings]) -> None:
         for name, settings in providers.items():

@@ -48,6 +48,19 @@ def test_a_run_that_works_is_0_and_its_json_ends_with_the_turn(tmp_path: Path) -
     assert {"turn.queued", "turn.started", "reasoning.delta", "text.delta", "step.finished"} <= set(kinds)
 
 
+def test_without_a_model_a_replacement_is_read_edited_and_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    home = tmp_path / "home"
+    home.mkdir()
+    words = ("run", "--mode", "allow", "--json", "replace one with two in a.txt")
+    done = quintet(*words, home=home, cwd=tmp_path)
+    assert done.code == 0, done
+    assert [line["payload"]["name"] for line in done.lines if line["kind"] == "tool.started"] == ["read", "edit"]
+    assert (tmp_path / "a.txt").read_text() == "two\n"
+    again = quintet("run", "--mode", "allow", "replace one with two in a.txt", home=home, cwd=tmp_path)
+    assert "the old text does not occur" in again.out, again
+
+
 @pytest.mark.req("mechanisms:M4.onask", "mechanisms:M4.expiry", "security:S27a")
 @pytest.mark.parametrize(("on_ask", "state"), [("deny", "done"), ("fail", "failed"), ("wait:0.2", "done")])
 def test_an_approval_nobody_gives_is_3_and_nothing_happened(tmp_path: Path, on_ask: str, state: str) -> None:

@@ -8,22 +8,29 @@ from typing import Any
 
 from quintet.domain.event import Event, TurnFinished
 from quintet.domain.item import Body, Item, TextPart
-from quintet.domain.ports import Clock, Journal, Provider, Tool
+from quintet.domain.ports import Clock, FileHistory, Journal, Provider, Tool
 from quintet.domain.principal import Principal, local
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.turn import ClientKey, Mode, Turn, WhenBusy
+from quintet.engine.checkpoints import Checkpoints
+from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
-from quintet.engine.policy import Policy, parse_rules
+from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.rules import parse_rules
 from quintet.engine.starter import Starter
+from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Started, Turns
+from quintet.engine.undo import Undo
 from quintet.journal import MemoryStore, memory_journal, open_journal
 from quintet.journal.clock import SystemClock
 from quintet.providers.scripted import ScriptedProvider
-from quintet.workspace.commands import PlainCommandParser
+from quintet.workspace.commands import ShellCommandParser
+from quintet.workspace.diffs import unified_diff
+from tests.fakes.history import KeptFiles
 from tests.fakes.providers import OneModel
 from tests.fakes.waiting import LIMIT_S, soon
 
@@ -48,19 +55,31 @@ class Process:
     """One process: its own journal, feed and turns."""
 
     def __init__(
-        self, journal: Journal, clock: Clock, *, secrets: Sequence[str] = (), rules: Mapping[str, str] | None = None
+        self,
+        journal: Journal,
+        clock: Clock,
+        *,
+        secrets: Sequence[str] = (),
+        rules: Mapping[str, str] | None = None,
+        history: FileHistory | None = None,
     ) -> None:
         self.journal = journal
         self.clock = clock
         self.feed = Feed(journal, Values(secrets), clock)
         self.interactions = Interactions(self.feed)
-        self.turns = Turns(self.feed, self.interactions, Policy(parse_rules(rules or {}), PlainCommandParser()))
+        self.history = history or KeptFiles()
+        stories = Stories(self.feed, self.history)
+        self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
+        self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, lambda directory: directory)
+        self.undo = Undo(self.feed, self.history, stories)
+        policy = Policy(parse_rules(rules or {}), ShellCommandParser())
+        self.turns = Turns(self.feed, self.interactions, policy, self.checkpoints)
         self.defects: list[BaseException] = []
         self.turns.on_defect = self.defects.append
         self.projects = Projects(journal, lambda directory: directory)
         self.handles = Handles(journal)
         self.profiles = Profiles("/home/of/quintet")
-        self.threads = Threads(self.feed, self.turns, self.projects, self.handles, self.profiles)
+        self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
         self._closed = False
 
     async def thread(self, cwd: str = "/project/here", **settings: Any) -> str:

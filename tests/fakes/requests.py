@@ -7,7 +7,7 @@ from quintet.domain.model import Chunk, ModelRequest, ReasoningChunk, TextChunk,
 from quintet.domain.ports import Provider
 from quintet.domain.tool import ToolSpec
 
-ALL_TOOLS = ("read", "write", "edit", "shell", "list", "grep", "todo", "ask_user")
+ALL_TOOLS = ("read", "write", "edit", "shell", "list", "grep", "glob", "todo", "ask_user")
 
 
 def items_of(*turns: list[Body]) -> tuple[Item, ...]:

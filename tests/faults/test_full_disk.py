@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from pathlib import Path
 
 import apsw
@@ -11,14 +13,14 @@ import pytest
 from quintet.app import open_app
 from quintet.domain.errors import StorageFull
 from quintet.domain.event import TurnFinished
-from quintet.domain.item import TextPart
+from quintet.domain.item import ResultStatus, TextPart, ToolResult
 from quintet.domain.principal import local
 from quintet.domain.thread import ThreadQuery, ThreadSettings
 from quintet.domain.turn import Mode, TurnState
 from tests.faults import tiers
 from tests.faults.disks import fill, small_disk
 from tests.faults.ledger import all_events
-from tests.faults.processes import one_line, quintet, write_home
+from tests.faults.processes import living_with, one_line, quintet, write_home
 
 pytestmark = pytest.mark.fault
 ME = local("full")
@@ -62,6 +64,52 @@ async def test_a_running_turn_ends_as_storage_full_and_work_goes_on_when_there_i
         connection = apsw.Connection(str(home / "quintet.db"))
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.close()
+
+
+@pytest.mark.req("reliability:R9")
+@pytest.mark.parametrize("wall", ["walled", "loose"])
+async def test_a_disk_that_fills_during_a_command_ends_the_turn_and_the_command(tmp_path: Path, wall: str) -> None:
+    word = f"83999.{os.getpid()}{len(wall)}"
+    command = f"sleep {word} & echo begun; until [ -e go ]; do sleep 0.01; done; seq 100000"
+    script = f"scope: turn\ntool_call: shell {json.dumps({'command': command})}\n---\ntext: end\n"
+    config = "" if wall == "walled" else '[sandbox]\nmode = "off"\nrequired = false\n'
+    work = tmp_path / "work"
+    work.mkdir()
+    with small_disk(tmp_path / "disk") as disk:
+        home = write_home(disk / "home", script, config)
+        async with open_app(str(home), "full") as app:
+            thread = (await app.threads.create(ThreadSettings(str(work)))).id
+            first = await app.turns.start(thread, (TextPart("go"),), app.starter(ME, mode=Mode.ALLOW))
+            with app.feed.follow(0, root=thread) as events:
+                async for entry in events:
+                    if getattr(entry, "kind", "") == "tool.output_delta":
+                        break
+            filler = fill(disk)
+            (work / "go").touch()
+            ended = await app.turns.wait(first.turn.id, 30)
+            assert ended.state is TurnState.FAILED, ended
+            assert ended.error is not None
+            assert ended.error.code == "storage_full", ended
+            assert living_with(word) == []
+            filler.unlink()
+            again = await app.turns.start(
+                thread, (TextPart("run echo again"),), app.starter(ME, mode=Mode.ALLOW, model="offline")
+            )
+            assert (await app.turns.wait(again.turn.id, 20)).state is TurnState.DONE
+
+
+@pytest.mark.req("reliability:R9")
+async def test_a_full_disk_in_the_workspace_is_the_commands_failure_and_not_the_turns(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        fill(disk)
+        async with open_app(str(write_home(tmp_path / "home")), "full") as app:
+            thread = (await app.threads.create(ThreadSettings(str(disk)))).id
+            starter = app.starter(ME, mode=Mode.ALLOW)
+            started = await app.turns.start(thread, (TextPart("run echo " + "x" * 9_000 + " > made"),), starter)
+            assert (await app.turns.wait(started.turn.id, 20)).state is TurnState.DONE
+            results = [i.body for i in await app.threads.items(thread) if isinstance(i.body, ToolResult)]
+            assert [r.status for r in results] == [ResultStatus.ERROR]
+            assert "No space left on device" in results[0].text
 
 
 @pytest.mark.req("reliability:R9", "reliability:R10")

@@ -58,7 +58,7 @@ def test_one_key_from_twenty_processes_at_once_makes_one_turn_with_one_answer(tm
     effects = tmp_path / "effects"
     words = ("run", "--json", "--mode", "allow", "--idempotency-key", "k", f"run echo once >> {effects}")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        done = list(pool.map(lambda _: quintet(*words, home=home, timeout_s=60), range(AT_ONCE)))
+        done = list(pool.map(lambda _: quintet(*words, home=home, timeout_s=60, cwd=tmp_path), range(AT_ONCE)))
     for call in done:
         no_traceback(call)
         assert call.code == 0, call

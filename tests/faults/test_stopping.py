@@ -1,12 +1,13 @@
 """It stops when told: SIGTERM within five seconds, a cancel within one, and no process is left behind.
 
-What happens to the children after SIGKILL of Quintet itself (the other half of R13) needs the sandbox, which is not
-built yet, and is not covered here.
+After SIGKILL of Quintet itself its confined commands die with it. Where no sandbox works nothing can end them then, and
+that half of R13 is skipped with these words.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -21,6 +22,7 @@ from quintet.domain.item import TextPart
 from quintet.domain.principal import local
 from quintet.domain.thread import ThreadSettings
 from quintet.domain.turn import Mode, TurnState
+from quintet.workspace.environment import find_program
 from tests.faults import tiers
 from tests.faults.processes import (
     end_leftovers,
@@ -34,7 +36,9 @@ from tests.faults.processes import (
 
 pytestmark = pytest.mark.fault
 ME = local("stopping")
+WITHOUT_WALL = '[sandbox]\nmode = "off"\nrequired = false\n'
 SETTLING = {
+    "checkpoint.settled",
     "turn.cancel_requested",
     "command.settled",
     "interaction.resolved",
@@ -58,13 +62,16 @@ def all_there(word: str) -> bool:
 
 
 @pytest.mark.req("reliability:R13")
+@pytest.mark.parametrize("wall", ["walled", "loose"])
 @pytest.mark.parametrize(("part", "rounds"), tiers.shares("R13", 3))
 @pytest.mark.timeout(tiers.limit_s(90))
-def test_sigterm_ends_a_busy_run_within_five_seconds_and_leaves_nothing(tmp_path: Path, part: int, rounds: int) -> None:
-    home = write_home(tmp_path / "home")
+def test_sigterm_ends_a_busy_run_within_five_seconds_and_leaves_nothing(
+    tmp_path: Path, part: int, rounds: int, wall: str
+) -> None:
+    home = write_home(tmp_path / "home", config=WITHOUT_WALL if wall == "loose" else "")
     taken = []
     for number in range(rounds):
-        command, word = tree(part * 10_000 + number)
+        command, word = tree(part * 10_000 + number + (5_000 if wall == "loose" else 0))
         try:
             with quintet_running("run", "--json", "--mode", "allow", f"run {command}", home=home, cwd=tmp_path) as run:
                 _, started = run.event("tool.started")
@@ -85,6 +92,72 @@ def test_sigterm_ends_a_busy_run_within_five_seconds_and_leaves_nothing(tmp_path
         finally:
             end_leftovers(living_with(word))
     figures("SIGTERM to exit", taken)
+
+
+@pytest.mark.req("reliability:R13")
+@pytest.mark.parametrize(("part", "rounds"), tiers.shares("R13", 3))
+@pytest.mark.timeout(tiers.limit_s(90))
+def test_after_kill_9_of_quintet_its_commands_are_dead_within_a_second(tmp_path: Path, part: int, rounds: int) -> None:
+    if find_program("bwrap", os.environ) is None:
+        pytest.skip("not covered without user namespaces: nobody is left to end the commands")
+    taken = []
+    for number in range(rounds):
+        command, word = tree(60_000 + part * 1_000 + number)
+        _, behind = tree(70_000 + part * 1_000 + number)
+        calls = [{"command": command}, {"command": f"setsid sleep {behind} & sleep {behind}", "background": True}]
+        script = "".join(f"tool_call: shell {json.dumps(call)}\n" for call in calls)
+        home = write_home(tmp_path / f"home{number}", f"scope: turn\n{script}")
+        try:
+            with quintet_running("run", "--json", "--mode", "allow", "go", home=home, cwd=tmp_path) as run:
+                wait_until(lambda word=word: all_there(word), 10)
+                wait_until(lambda behind=behind: len(living_with(f"sleep\0{behind}")) >= 2, 10)
+                begun = time.monotonic()
+                run.kill()
+                wait_until(lambda words=(word, behind): not any(map(living_with, words)), 5)
+                taken.append(time.monotonic() - begun)
+            assert taken[-1] < 1.0
+        finally:
+            end_leftovers([*living_with(word), *living_with(behind)])
+    figures("SIGKILL to the last process gone", taken)
+
+
+@pytest.mark.req("reliability:R13")
+@pytest.mark.parametrize("wall", ["walled", "loose"])
+@pytest.mark.parametrize("how", ["its turn ends", "SIGTERM"])
+def test_a_background_command_outlives_its_call_and_ends_with_the_process(tmp_path: Path, how: str, wall: str) -> None:
+    _, word = tree(80_000 + len(how) * 10 + len(wall))
+    call = json.dumps({"command": f"setsid sleep {word} & sleep {word}", "background": True})
+    script = f"scope: turn\ntool_call: shell {call}\n---\ntext: waiting\nuntil: {tmp_path / 'go'}\ntext: over\n"
+    home = write_home(tmp_path / "home", script, WITHOUT_WALL if wall == "loose" else "")
+    try:
+        with quintet_running("run", "--json", "--mode", "allow", "go", home=home, cwd=tmp_path) as run:
+            run.event("text.delta")
+            wait_until(lambda: len(living_with(f"sleep\0{word}")) == 2, 10)
+            if how == "SIGTERM":
+                run.popen.send_signal(signal.SIGTERM)
+            else:
+                (tmp_path / "go").touch()
+            assert run.wait(10) == (130 if how == "SIGTERM" else 0), run.words()
+            assert living_with(word) == []
+    finally:
+        end_leftovers(living_with(word))
+
+
+@pytest.mark.req("reliability:R14")
+async def test_a_cancelled_turn_leaves_earlier_background_commands_running(tmp_path: Path) -> None:
+    _, word = tree(90_000)
+    call = json.dumps({"command": f"sleep {word}", "background": True})
+    script = f"scope: turn\ntool_call: shell {call}\n---\ntext: waiting\nuntil: never\n"
+    try:
+        async with open_app(str(write_home(tmp_path / "home", script)), "stopping") as app:
+            thread = (await app.threads.create(ThreadSettings(str(tmp_path)))).id
+            started = await app.turns.start(thread, (TextPart("go"),), app.starter(ME, mode=Mode.ALLOW))
+            await asyncio.to_thread(wait_until, lambda: living_with(f"sleep\0{word}"), 10)
+            assert (await app.turns.cancel(started.turn.id, ME, "enough")).state is TurnState.CANCELLED
+            assert len(living_with(f"sleep\0{word}")) == 1
+        assert living_with(word) == []
+    finally:
+        end_leftovers(living_with(word))
 
 
 @pytest.mark.req("reliability:R14")

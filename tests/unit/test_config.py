@@ -9,6 +9,8 @@ from quintet import config
 from quintet.config import Config, home_directory, load_config, make_home, parse_config
 from quintet.domain.errors import Invalid, QuintetError, StorageReadOnly
 from quintet.domain.turn import Mode
+from quintet.workspace.web.search_endpoint import endpoint
+from quintet.workspace.web.search_settings import SearchSettings
 
 EVERYTHING = """
 version = 1
@@ -50,6 +52,7 @@ roots = ["/src"]
 mode = "auto"
 required = true
 network = ["example.org"]
+writable = ["~/.cache/pip", "/var/cache/own"]
 
 [limits]
 interaction_timeout_s = 60
@@ -83,6 +86,9 @@ checkpoints_days = 7
 [memory]
 [embeddings]
 [web_search]
+provider = "brave"
+url = "https://search.example.org/web"
+api_key_env = "BRAVE_KEY"
 [mirrors]
 kimi = "all"
 [log]
@@ -104,11 +110,28 @@ def test_every_key_is_read():
     assert made.policy.rules == {"shell: git status *": "allow"}
     assert made.sandbox.network == ("example.org",)
     assert made.sandbox.required is True
+    assert made.sandbox.writable == ("~/.cache/pip", "/var/cache/own")
     assert made.limits.storage_quota == "5GB"
     assert made.mcp["files"].command == ("mcp-files", ".")
     assert made.hooks[0].matcher == "shell"
     assert made.agents["reviewer"].mode is Mode.READ_ONLY
+    assert made.web_search == SearchSettings("brave", "https://search.example.org/web", "BRAVE_KEY")
     assert made.mirrors == {"kimi": "all"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        (SearchSettings("searxng", "http://127.0.0.1:8888"), "http://127.0.0.1:8888/search"),
+        (SearchSettings("searxng", "https://s.org/x/?language=de"), "https://s.org/x/search?language=de"),
+        (SearchSettings("searxng", "http://search.lan/search", "KEY"), "http://search.lan/search"),
+        (SearchSettings("brave", "", "KEY"), "https://api.search.brave.com/res/v1/web/search"),
+        (SearchSettings("tavily", "", credential="t"), "https://api.tavily.com/search"),
+        (SearchSettings("exa", "http://[::1]:9/search", "KEY"), "http://[::1]:9/search"),
+    ],
+)
+def test_a_search_goes_where_the_person_said(settings, where):
+    assert endpoint(settings).text == where
 
 
 def test_no_file_is_the_defaults(tmp_path):
@@ -134,6 +157,25 @@ def test_no_file_is_the_defaults(tmp_path):
         ("[policy]\nmode = 'yolo'", "Use one of read-only, ask, allow."),
         ("[policy.rules]\n'shell' = 'maybe'", "Use one of allow, ask, deny."),
         ("[sandbox]\nmode = 'on'", "Use one of auto, off."),
+        ("[sandbox]\nwritable = ['cache']", "`sandbox.writable` (in one of its entries): expected `str` (absolute, or"),
+        ("[sandbox]\nwritable = ['/']", "(absolute, or from ~/)"),
+        ("[sandbox]\nnetwork = ['a b']", "sandbox.network: 'a b' is not a host. "),
+        ("[sandbox]\nnetwork = ['*']", "sandbox.network: '*' is not a host. "),
+        ("[sandbox]\nnetwork = ['*.org']", "sandbox.network: '*.org' would allow too much or nothing."),
+        ("[sandbox]\nnetwork = ['https://a.org/']", "sandbox.network: 'https://a.org/' is not a host."),
+        ("[sandbox]\nnetwork = ['a.org:0']", "sandbox.network: 'a.org:0' is not a host."),
+        ("[sandbox]\nnetwork = ['127.1']", "sandbox.network: '127.1' is not a host. The host looks like an IPv4"),
+        ("[web_search]", "web_search needs `provider`"),
+        ("[web_search]\nprovider = 'google'", "Use one of searxng, brave, tavily, exa."),
+        ("[web_search]\nprovider = 'searxng'", "web_search.url is missing. Name your SearXNG"),
+        ("[web_search]\nprovider = 'brave'", "web_search.provider brave needs a key. Name the variable"),
+        ("[web_search]\nprovider = 'exa'\napi_key_env = 'A'\ncredential = 'b'", "both `api_key_env` and `credential`"),
+        ("[web_search]\nprovider = 'searxng'\nurl = 'ftp://a.org'", "web_search.url: ftp: URLs are not fetched"),
+        ("[web_search]\nprovider = 'searxng'\nurl = 'https://u:p@a.org'", "web_search.url: A URL cannot carry"),
+        (
+            "[web_search]\nprovider = 'exa'\napi_key_env = 'A'\nurl = 'http://api.exa.ai/search'",
+            "web_search.url would send the key unencrypted. Use https.",
+        ),
         ("hooks = 1", "`hooks`: expected `list`, got `int`"),
         ("[[hooks]]\nevent = 'x'", "hooks[0] needs `command`"),
         ("version = 'new'", "`version`: expected `int`, got `str`"),

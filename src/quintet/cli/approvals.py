@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-import msgspec
-
 from quintet.app import App
-from quintet.cli.event_json import encode_line, iso
+from quintet.cli.event_json import encode_line, interaction_json, iso
+from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation
-from quintet.cli.terminal import safe, safe_line
+from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
 from quintet.domain.grant import Grant, GrantOffer, Scope
 from quintet.domain.interaction import Approval, ExternalCall, Interaction, Question, Verdict
 from quintet.domain.principal import local
+from quintet.domain.shown import shown, shown_line
 from quintet.engine.interactions import Answer
 
 ME = local("cli")
@@ -43,6 +43,8 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 
 async def run(invocation: Invocation) -> int:
+    if invocation.flags.action in ("allow", "deny", "answer"):
+        refuse_inside_a_call("answer requests for approval")
     async with invocation.open() as app:
         return await _HANDLERS[invocation.flags.action](invocation, app)
 
@@ -52,7 +54,7 @@ async def _list(invocation: Invocation, app: App) -> int:
     for interaction in pending:
         gone = await app.interactions.orphaned(interaction)
         if invocation.json:
-            line = msgspec.to_builtins(interaction)
+            line = interaction_json(interaction)
             invocation.screen.raw(encode_line({**line, "process_gone": True} if gone else line))
         else:
             head, *rest = describe(interaction).split("\n")
@@ -63,23 +65,36 @@ async def _list(invocation: Invocation, app: App) -> int:
 
 
 def describe(interaction: Interaction) -> str:
-    """Everything a person needs to decide, whole, with nothing a terminal would obey."""
+    """Everything a person needs to decide, whole, with nothing a terminal would obey or an eye would miss."""
     head = f"{interaction.id}  {iso(interaction.created_ms)[:16]}  thread {interaction.thread}"
     match interaction.request:
         case Approval() as approval:
-            lines = [head, f"  {approval.tool}: {approval.title}"]
-            lines += [f"  $ {approval.command}"] if approval.command else []
-            lines += [f"  in {approval.cwd}"] if approval.cwd else []
-            lines += [f"  note: {note}" for note in approval.notes]
-            lines += [f"  {line}" for line in approval.diff.splitlines()]
+            lines = [head, *_approval_lines(approval)]
         case Question(items=items):
             lines = [head]
             for item in items:
-                options = " | ".join(o.label for o in item.options)
-                lines.append(f"  {item.text}  [{options}]")
+                options = " | ".join(shown_line(o.label) for o in item.options)
+                lines.append(f"  {shown(item.text)}  [{options}]")
         case ExternalCall(tool=tool):
-            lines = [head, f"  waits for the client's own tool {tool}"]
-    return safe("\n".join(lines))
+            lines = [head, f"  waits for the client's own tool {shown_line(tool)}"]
+    return "\n".join(lines)
+
+
+def _approval_lines(approval: Approval) -> list[str]:
+    lines = [f"  {shown_line(approval.tool)}: {shown_line(approval.title)}"]
+    if approval.command:
+        # Further lines are marked, so that a command cannot pass for what stands below it.
+        lines.append("  $ " + shown(approval.command).replace("\n", "\n  | "))
+    where = f"  in {shown_line(approval.cwd)}" if approval.cwd else ""
+    lines += (
+        [f"{where}{' ' if where else '  '}on {shown_line(approval.host)}"] if approval.host else [where] * bool(where)
+    )
+    lines += [f"  note: {shown_line(note)}" for note in approval.notes]
+    lines += [f"  {line}" for line in shown(approval.diff).split("\n")] if approval.diff else []
+    if approval.offers:
+        lines.append("  could be remembered (--for thread, project or always):")
+        lines += [f"    {shown_line(offer.words())}" for offer in approval.offers[:1]]
+    return lines
 
 
 async def _allow(invocation: Invocation, app: App) -> int:
@@ -130,7 +145,7 @@ async def _rules(invocation: Invocation, app: App) -> int:
 
 
 def _words(grant: Grant) -> str:
-    return GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope).words()
+    return GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope, grant.exact, grant.network).words()
 
 
 async def _revoke(invocation: Invocation, app: App) -> int:

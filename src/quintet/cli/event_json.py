@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from quintet.domain.cursor import FRAMES_PER_EVENT, public_number
-from quintet.domain.event import Delta, Event, Gap
+from quintet.domain.event import Delta, Event, Gap, InteractionRequested
+from quintet.domain.interaction import Approval, Interaction
+from quintet.domain.shown import shown
 
 VERSION = 1
 
@@ -20,6 +22,8 @@ def event_line(entry: Event | Gap) -> bytes:
     payload: Any = entry.payload
     if isinstance(payload, Delta):
         payload = msgspec.structs.asdict(payload)
+    elif isinstance(payload, InteractionRequested):
+        payload = {"interaction": interaction_json(payload.interaction)}
     line = {
         "v": VERSION,
         "cursor": public_number(entry.seq),
@@ -33,6 +37,16 @@ def event_line(entry: Event | Gap) -> bytes:
     if entry.damaged:
         line["damaged"] = True
     return encode_line(line)
+
+
+def interaction_json(interaction: Interaction) -> dict[str, Any]:
+    """The request as it is, and beside it the texts as a person should read them."""
+    line: dict[str, Any] = msgspec.to_builtins(interaction)
+    request = interaction.request
+    if isinstance(request, Approval):
+        texts = {"title": request.title, "command": request.command, "cwd": request.cwd, "diff": request.diff}
+        line["request"]["shown"] = {name: shown(text) for name, text in texts.items() if text}
+    return line
 
 
 def gap_cursors(gap: Gap) -> tuple[int, int]:

@@ -21,6 +21,7 @@ BY_CODE = {
     "invalid": USAGE,
     "busy": FAILED,
     "denied": DENIED,
+    "drifted": DENIED,
     "already_resolved": FAILED,
     "turn_over": FAILED,
     "cancelled": INTERRUPTED,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import msgspec
+
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation, seconds
 
@@ -16,9 +18,12 @@ async def run(invocation: Invocation) -> int:
     async with invocation.open(starts_turns=invocation.flags.grace is None) as app:
         grace_s = app.config.retention.delta_grace_s if invocation.flags.grace is None else invocation.flags.grace
         report = await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=grace_s)
+        blobs, size = await app.checkpoints.sweep(app.config.retention.checkpoints_days)
     if invocation.json:
-        invocation.screen.raw(encode_line(report))
+        swept = {"blobs": blobs, "blob_bytes": size}
+        invocation.screen.raw(encode_line({**msgspec.structs.asdict(report), **swept}))
     else:
         freed = report.bytes_freed / 1024
         invocation.screen.line(f"Pruned {report.deltas} deltas and {report.signals} signals, freed {freed:.0f} KiB.")
+        invocation.screen.line(f"Let go of {blobs} contents no checkpoint needs, freed {size / 1024:.0f} KiB.")
     return 0

@@ -14,6 +14,7 @@ import sys
 
 from quintet.app import App
 from quintet.cli import exits
+from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation, directory, positive, seconds
 from quintet.cli.prompt_text import read_prompt
 from quintet.cli.stopping import Stopping
@@ -54,7 +55,11 @@ async def run(invocation: Invocation) -> int:
     prompt = read_prompt(flags.prompt)
     cwd = directory(flags.cwd)
     on_ask, wait_s = _on_ask(flags.on_ask)
+    if flags.sandbox == "off":
+        refuse_inside_a_call("lift the sandbox")
     async with invocation.open(starts_turns=True) as app:
+        if app.config.sandbox.mode == "off":
+            refuse_inside_a_call("work in a home whose config.toml lifts the sandbox")
         starter = app.starter(
             ME,
             mode=Mode(flags.mode) if flags.mode else Mode.ASK,
@@ -68,6 +73,8 @@ async def run(invocation: Invocation) -> int:
         thread = await _thread(app, flags, cwd)
         if flags.cwd and thread.settings.cwd != cwd:
             await app.threads.configure(thread.id, ThreadUpdated(cwd=cwd))
+        for warning in app.project_policy(cwd if flags.cwd else thread.settings.cwd).warnings:
+            invocation.screen.note(f"quintet: {warning}")
         view: TurnView
         if invocation.json:
             view = JsonView(invocation.screen)

@@ -22,6 +22,7 @@ from quintet.domain.event import (
 from quintet.domain.interaction import Approval, Decision, Interaction, Question, Verdict
 from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolResult
 from quintet.domain.principal import ENGINE, Principal
+from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
 from quintet.engine.interactions import Interactions, OnAsk
@@ -80,13 +81,13 @@ class TextView:
             case ItemAdded(item=item) if isinstance(item.body, Reasoning):
                 self._note(f"  thinking: {' '.join(item.body.text.split())[:200]}")
             case ToolStarted(title=title):
-                self._note(f"> {title}")
+                self._note(f"> {shown_line(title)}")
             case ToolFinished(name=name, status=status) if status is not ResultStatus.OK:
                 self._note(f"  {name}: {status}")
             case StepRetried(attempt=attempt, reason=reason):
                 self._note(f"  trying again ({attempt}): {reason}")
             case EffectUnknown(title=title):
-                self._note(f"  UNKNOWN EFFECT: {title}")
+                self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
             case InteractionRequested(interaction=asked):
                 self._asked(asked)
             case InteractionResolved(interaction=interaction, decision=decision):

@@ -26,6 +26,7 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str = ""  # SHA-256 of the bytes, or of a link's target
     kept: bool = False  # the bytes are in the blob store under the digest
     git: str = ""  # else: the object that holds them in the repository
+    bare: int = 0  # of what is absent: how many directories above it were not there either
 
     def same_as(self, other: FileState) -> bool:
         """Whether both stand for the same thing at the path, wherever its bytes are kept."""

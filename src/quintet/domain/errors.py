@@ -78,6 +78,13 @@ class Denied(QuintetError):
     next_step = "See the rules in force with `quintet approvals rules`."
 
 
+class Drifted(QuintetError):
+    """What was approved is no longer what would run."""
+
+    code = "drifted"
+    next_step = "Look at it again: what was approved has changed since."
+
+
 class AlreadyResolved(QuintetError):
     code = "already_resolved"
     next_step = "Nothing to do: the first answer stands."

@@ -207,6 +207,7 @@ class CheckpointMade(Payload, frozen=True):
     call_id: str
     name: str
     secured: Secured
+    exact: bool = False  # only the paths the call names: whatever changed there was its own doing
 
 
 class CheckpointSettled(Payload, frozen=True):
@@ -217,13 +218,16 @@ class CheckpointSettled(Payload, frozen=True):
     directory: str
     changes: tuple[FileChange, ...] = ()
     partial: tuple[str, ...] = ()
+    exact: bool = False
 
 
 class FilesRestored(Payload, frozen=True):
-    """Somebody brought files back. Holds what stood there before, so this can be undone too."""
+    """Somebody brings files back: committed before the first of them is touched. Holds what stood there, so this can
+    be undone too; a path that still is what it was before has not been brought back yet."""
 
     directory: str
     reason: ViewReason
+    after_turn: str = ""  # the thread's last turn then: once there is a later one, this is final
     changes: tuple[FileChange, ...] = ()
     conflicts: tuple[str, ...] = ()  # paths left alone because they no longer were what this thread left
 

@@ -22,6 +22,7 @@ class Subject(StrEnum):
     COMMAND = "command"  # pattern = words of an argv prefix
     PATH = "path"  # pattern = one glob
     TOOL = "tool"  # the tool as such
+    CONTENT = "content"  # pattern = (kind, name, digest): this content and no other
 
 
 class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,11 +32,24 @@ class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
     subject: Subject
     pattern: tuple[str, ...]
     scope: Scope
+    exact: bool = False  # of a command: these words and no further ones
+    network: bool = False  # also with network, which was asked for and shown
 
     def words(self) -> str:
         """The offer as a person reads it."""
-        what = {Subject.COMMAND: " ".join((*self.pattern, "…")), Subject.PATH: "".join(self.pattern)}
-        return f"{self.tool}: {what.get(self.subject, 'every call')} ({self.scope})"
+        match self.subject:
+            case Subject.COMMAND:
+                import shlex  # rarely needed, and this module is among the first to be loaded
+
+                what = shlex.join(self.pattern) + ("" if self.exact else " …")
+            case Subject.PATH:
+                what = "".join(self.pattern)
+            case Subject.CONTENT:
+                kind, name, sha256 = self.pattern
+                what = f"{kind} {name} as it is now ({sha256[:12]})"
+            case Subject.TOOL:
+                what = "every call"
+        return f"{self.tool}: {what}{' with network' if self.network else ''} ({self.scope})"
 
 
 class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,6 +66,8 @@ class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_ms: int = 0
     uses_left: int = -1  # -1 = unlimited
     revoked_ms: int = 0
+    exact: bool = False
+    network: bool = False
 
     def live(self, now_ms: int) -> bool:
         return not self.revoked_ms and self.uses_left != 0 and (not self.expires_ms or now_ms < self.expires_ms)

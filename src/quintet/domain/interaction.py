@@ -31,6 +31,7 @@ class Approval(msgspec.Struct, frozen=True, tag="approval", omit_defaults=True):
     reason: str = ""  # which rule asks
     notes: tuple[str, ...] = ()  # e.g. NOT SANDBOXED
     offers: tuple[GrantOffer, ...] = ()  # what "always" would remember
+    host: str = ""  # the machine it would run on
 
 
 class Option(msgspec.Struct, frozen=True, omit_defaults=True):

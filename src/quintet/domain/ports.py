@@ -77,12 +77,17 @@ class Tool(Protocol):
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome: ...
 
 
+UNKNOWN_WORD = "\0unknown"  # stands for words only the shell will know; equals nothing a person can write
+
+
 class ParsedCommand(msgspec.Struct, frozen=True):
     """A shell command as rules see it. Not understood is never allowed by a rule or grant."""
 
     understood: bool
-    commands: tuple[tuple[str, ...], ...] = ()  # argv of each simple command in the line
+    commands: tuple[tuple[str, ...], ...] = ()  # argv of each simple command, wherever in the line and behind wrappers
     destructive: bool = False
+    writes: tuple[str, ...] = ()  # files that redirections would write; never covered by a rule or grant
+    too_long: bool = False  # over the limits of what is read at all: refused
 
 
 class CommandParser(Protocol):
@@ -103,7 +108,8 @@ class FileHistory(Protocol):
         """What stands at these paths now; `keep` also puts the contents aside."""
 
     async def put(self, directory: str, path: str, state: FileState) -> None:
-        """Make the path what the state says, in one move, without following links. Invalid when its content is gone."""
+        """Make the path what the state says, in one move, without following links. Invalid when its content is gone.
+        Of several paths the absent ones go first, the deepest before the others: they may stand in the way."""
 
     async def content(self, directory: str, state: FileState) -> bytes | None:
         """The bytes of a state, from the blob store or git; None when they are kept nowhere."""
@@ -232,6 +238,9 @@ class Journal(Protocol):
 
     async def checkpoints(self, *, thread: str = "", after: int = 0) -> list[Event]:
         """checkpoint.made, checkpoint.settled and files.restored events after this seq, oldest first."""
+
+    async def open_checkpoints(self) -> list[Event]:
+        """checkpoint.made events, of any thread, whose call has not been settled and whose turn has not ended."""
 
     async def find_handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
         """The live handle, else the newest deleted one, else None."""

@@ -6,11 +6,23 @@ import re
 
 import msgspec
 
+from quintet.domain.turn import Mode
+
 
 class Project(msgspec.Struct, frozen=True):
     id: str
     root: str  # realpath of the git top level of the main worktree, else of the directory itself
     name: str  # unique, usable as a namespace
+
+
+class ProjectConfig(msgspec.Struct, frozen=True):
+    """What a project's own configuration file says, reduced to what a project may say."""
+
+    path: str = ""
+    mode: Mode | None = None
+    rules: dict[str, str] = {}  # as written; ask and deny only
+    instructions: str = ""
+    warnings: tuple[str, ...] = ()  # what was in it besides
 
 
 class Profile(msgspec.Struct, frozen=True):

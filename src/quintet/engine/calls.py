@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from quintet.domain.errors import STORAGE_ERRORS, as_quintet_error
-from quintet.domain.event import AnyPayload, ItemAdded, ToolFinished, ToolStarted
+from quintet.domain.errors import STORAGE_ERRORS, Drifted, as_quintet_error
+from quintet.domain.event import AnyPayload, CheckpointSettled, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
 from quintet.domain.ports import Tool
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.engine.call_context import CallContext
+from quintet.engine.checkpoints import HASTE_S, Checkpoints, Guarded
 from quintet.engine.clearance import Clearance, Refused, TurnEnds
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
@@ -22,15 +24,23 @@ from quintet.engine.policy import Policy
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable_outcome
 
+ROUNDS = 5  # how often a call that keeps changing is put forward
+_BINDING = ("digest", "command", "cwd", "paths", "diff", "confined", "network", "content")
+
 
 class Calls:
-    def __init__(self, feed: Feed, interactions: Interactions, policy: Policy, running: RunningTurn) -> None:
+    def __init__(
+        self, feed: Feed, interactions: Interactions, policy: Policy, checkpoints: Checkpoints, running: RunningTurn
+    ) -> None:
         self._feed = feed
+        self._checkpoints = checkpoints
         self._running = running
         self._clearance = Clearance(feed, interactions, policy, running)
         self.open: dict[str, ToolCall] = {}  # asked for by the model, no result in the journal yet
         self._started: set[str] = set()  # whose intent is in the journal
         self._outcomes: dict[str, tuple[ToolOutcome, int]] = {}  # what came of a call, and how long it took
+        self._guarded: dict[str, Guarded] = {}  # whose files were put aside
+        self._settled: dict[str, CheckpointSettled] = {}  # what they have changed, not in the journal yet
 
     async def run_all(self, calls: Sequence[ToolCall]) -> list[Item]:
         """All at once. If one must end the turn, or the turn is stopped, the others are cancelled with it."""
@@ -46,16 +56,23 @@ class Calls:
     async def _run(self, call: ToolCall) -> Item:
         begun_s = self._feed.clock.monotonic_s()
         try:
-            prepared, spec, tool = await self._prepare(call)
-            verdict = await self._clearance.of(call, spec, prepared)
-            if tool is None:
-                outcome = await self._clearance.external(call)
-            else:
-                intent = ToolStarted(call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, verdict)
-                await self._feed.say(self._running.lease, intent)
-                self._started.add(call.call_id)
-                await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
-                outcome = await self._use(tool, call, prepared)
+            outcome = storable_outcome(await self._outcome(call))
+            # Kept until it is in the journal: what has happened must not be forgotten because a commit failed.
+            self._keep(call, outcome, begun_s)
+            outcome = await self._compared(call, outcome)
+        except asyncio.CancelledError:
+            await self._compare_in_haste(call)
+            raise
+        finally:
+            if call.call_id in self._guarded:
+                self._checkpoints.over(self._guarded[call.call_id])
+        self._keep(call, outcome, begun_s)
+        return await self._finish(call)
+
+    async def _outcome(self, call: ToolCall) -> ToolOutcome:
+        """Whatever came of it, in words. Raises only what ends the turn."""
+        try:
+            return await self._cleared(call)
         except STORAGE_ERRORS:
             raise  # not the tool's failure: the turn itself cannot go on
         except TurnEnds as ends:
@@ -63,10 +80,88 @@ class Calls:
         except asyncio.CancelledError as error:
             if _being_cancelled():
                 raise
-            outcome = _failure(error)  # the tool gave up by itself
+            return _failure(error)  # the tool gave up by itself
         except Exception as error:
-            outcome = _failure(error)
-        return await self._finish(call, storable_outcome(outcome), begun_s)
+            return _failure(error)
+
+    async def _guard(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> None:
+        guarded = await self._checkpoints.begin(call, spec.effect, prepared, self._running)
+        if guarded is not None:
+            self._guarded[call.call_id] = guarded
+
+    def _unguard(self, call: ToolCall) -> Guarded | None:
+        guarded = self._guarded.pop(call.call_id, None)
+        if guarded is not None:
+            self._checkpoints.over(guarded)
+        return guarded
+
+    async def _intend(self, call: ToolCall, intent: ToolStarted) -> None:
+        """The intent and what was put aside before it, in one commit."""
+        guarded = self._guarded.get(call.call_id)
+        if guarded is None:
+            await self._feed.say(self._running.lease, intent)
+        else:
+            events = await self._feed.say(self._running.lease, guarded.made, intent)
+            guarded.seq = events[0].seq
+        self._started.add(call.call_id)
+
+    async def _compared(self, call: ToolCall, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome with what the call has changed, where it could change files at all."""
+        guarded = self._guarded.get(call.call_id)
+        if guarded is None or not guarded.seq:
+            return outcome
+        settled = await self._checkpoints.settle(guarded)
+        assert settled is not None  # without a limit it waits for the answer
+        self._settled[call.call_id] = settled
+        return await self._checkpoints.diffs.beside(outcome, settled)
+
+    async def _compare_in_haste(self, call: ToolCall) -> None:
+        """The turn is being stopped: a moment for what the call did until then. Else whoever looks later compares."""
+        guarded = self._guarded.get(call.call_id)
+        if guarded is None or not guarded.seq or call.call_id in self._settled:
+            return
+        with contextlib.suppress(Exception):
+            settled = await self._checkpoints.settle(guarded, HASTE_S)
+            if settled is not None:
+                self._settled[call.call_id] = settled
+
+    async def _cleared(self, call: ToolCall) -> ToolOutcome:
+        """Run exactly what was agreed to: what has changed by then is put forward again, a few times."""
+        prepared, spec, tool = await self._prepare(call)
+        drifted = False
+        for _ in range(ROUNDS):
+            cleared = await self._clearance.of(call, spec, prepared, drifted=drifted)
+            if tool is None:
+                return await self._clearance.external(call)
+            await self._guard(call, spec, prepared)
+            now = (await self._prepare(call))[0] if cleared.asked else prepared
+            drifted = not _same(prepared, now)
+            if not drifted:
+                intent = ToolStarted(
+                    call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, cleared.words
+                )
+                await self._intend(call, intent)
+                await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
+                try:
+                    return await self._use(tool, call, prepared)
+                except Drifted:
+                    await self._withdraw(call)
+                    drifted, now = True, (await self._prepare(call))[0]
+            else:
+                self._unguard(call)
+            prepared = now
+        raise Refused(
+            "What this call would do changed each time before it could run, so it was not run.", ResultStatus.DENIED
+        )
+
+    async def _withdraw(self, call: ToolCall) -> None:
+        """The tool saw at the last moment that it is no longer what was agreed to: the intent ends, nothing was run."""
+        guarded = self._unguard(call)
+        ended: list[AnyPayload] = []
+        if guarded is not None:
+            ended.append(CheckpointSettled(call.call_id, call.name, guarded.secured.directory, exact=guarded.exact))
+        await self._feed.say(self._running.lease, *ended, ToolFinished(call.call_id, call.name, ResultStatus.DENIED))
+        self._started.discard(call.call_id)
 
     async def _use(self, tool: Tool, call: ToolCall, prepared: Prepared) -> ToolOutcome:
         context = CallContext(self._feed, self._running, self._clearance, call, prepared)
@@ -90,11 +185,12 @@ class Calls:
         scope = CallScope(cwd, self._running.thread.id, self._running.mode, starter.confine)
         return await tool.prepare(arguments, scope), spec, tool
 
-    async def _finish(self, call: ToolCall, outcome: ToolOutcome, begun_s: float) -> Item:
+    def _keep(self, call: ToolCall, outcome: ToolOutcome, begun_s: float) -> None:
         elapsed_ms = int((self._feed.clock.monotonic_s() - begun_s) * 1000)
-        # Kept until it is in the journal: what has happened must not be forgotten because a commit failed.
         self._outcomes[call.call_id] = (outcome, elapsed_ms)
-        events = await self._feed.say(self._running.lease, *self._result(call, outcome, elapsed_ms))
+
+    async def _finish(self, call: ToolCall) -> Item:
+        events = await self._feed.say(self._running.lease, *self._result(call, *self._outcomes[call.call_id]))
         del self.open[call.call_id]
         added = events[-1].payload
         assert isinstance(added, ItemAdded)
@@ -124,7 +220,8 @@ class Calls:
         added = ItemAdded(Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body))
         if call.call_id not in self._started:
             return [added]
-        return [ToolFinished(call.call_id, call.name, outcome.status, elapsed_ms), added]
+        settled = [self._settled[call.call_id]] if call.call_id in self._settled else []
+        return [*settled, ToolFinished(call.call_id, call.name, outcome.status, elapsed_ms), added]
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -137,6 +234,11 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise Refused(f"The input of {call.name} must be a JSON object.")
     return arguments
+
+
+def _same(agreed: Prepared, now: Prepared) -> bool:
+    """Whether it is still the call that was agreed to, in everything that a person was shown or policy judged."""
+    return all(getattr(agreed, name) == getattr(now, name) for name in _BINDING)
 
 
 def _being_cancelled() -> bool:

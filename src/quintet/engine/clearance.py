@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+
+import msgspec
 
 from quintet.domain.errors import Denied, QuintetError
 from quintet.domain.interaction import Approval, Decision, ExternalCall, Question, QuestionItem, Verdict, client_result
 from quintet.domain.item import ResultStatus, ToolCall
 from quintet.domain.principal import ENGINE
 from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.turn import Mode
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.policy import Judgement, Policy
+from quintet.engine.policy import UNCONFINED, Policy
 from quintet.engine.policy import Verdict as PolicyVerdict
+from quintet.engine.rules import Judgement
 from quintet.engine.running import RunningTurn
+
+COMMAND_SHOWN = 20_000  # characters of a command that a person can be shown whole
+DIFF_SHOWN = 200_000
+CHANGED = "it has changed since it was approved"
+WITH_NETWORK = "with network"
 
 
 class Refused(Exception):
@@ -32,6 +42,13 @@ class TurnEnds(Exception):
         self.error = error
 
 
+class Cleared(msgspec.Struct, frozen=True):
+    """What allows a call, in words for the record."""
+
+    words: str
+    asked: bool = False  # somebody was asked, so time has passed since it was looked at
+
+
 class Clearance:
     """For the calls of one turn."""
 
@@ -41,37 +58,52 @@ class Clearance:
         self._policy = policy
         self._running = running
 
-    async def of(self, call: ToolCall, spec: ToolSpec, prepared: Prepared) -> str:
-        """What allows the call, in words for the record; raises Refused when nothing does."""
+    async def of(self, call: ToolCall, spec: ToolSpec, prepared: Prepared, *, drifted: bool = False) -> Cleared:
+        """What allows the call; raises Refused when nothing does. One that has changed since it was agreed to is not
+        covered by what is remembered: what was remembered was the other one."""
+        used: set[str] = set()
         while True:
-            verdict = await self._judge(spec, prepared)
+            verdict = await self._judge(spec, prepared, remembering=not drifted)
             if verdict.judgement is Judgement.DENY:
                 raise Refused(f"Not allowed here ({verdict.rule}).", ResultStatus.DENIED)
             if verdict.judgement is Judgement.ALLOW:
                 # A grant may have been used up by another client since it was read; then judge again without it.
-                if not verdict.grant or await self._feed.journal.use_grant(verdict.grant):
-                    return verdict.rule
+                if await self._use(verdict.grants, used):
+                    return Cleared(verdict.rule)
                 continue
-            decision = await self._ask(call, spec, prepared, verdict)
+            decision = await self._ask(call, spec, prepared, verdict, drifted=drifted)
             if decision.verdict is Verdict.ALLOW:
                 # The mode may have been tightened while the question was open; a yes does not reach beyond it.
                 again = await self._judge(spec, prepared)
                 if again.judgement is Judgement.DENY:
                     raise Refused(f"Not allowed here ({again.rule}).", ResultStatus.DENIED)
-                return f"allowed by {decision.by.name} through {decision.by.protocol}"
+                return Cleared(f"allowed by {decision.by.name} through {decision.by.protocol}", asked=True)
+            fix = self._fix(verdict)
             if _nobody_there(decision):
-                raise TurnEnds(
-                    Denied(
-                        f"Approval is needed for: {prepared.title}.",
-                        next_step="Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml.",
-                    )
-                )
-            raise Refused(_denial(decision), ResultStatus.DENIED)
+                usual = "Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml."
+                raise TurnEnds(Denied(f"Approval is needed for: {prepared.title}.", next_step=fix or usual))
+            raise Refused(f"{_denial(decision)} {fix if decision.by == ENGINE else ''}".strip(), ResultStatus.DENIED)
 
-    async def _judge(self, spec: ToolSpec, prepared: Prepared) -> PolicyVerdict:
+    async def _use(self, grants: Sequence[str], used: set[str]) -> bool:
+        """Count one use of each; one that was counted for this call is not counted again."""
+        for grant in grants:
+            if grant not in used:
+                if not await self._feed.journal.use_grant(grant):
+                    return False
+                used.add(grant)
+        return True
+
+    def _fix(self, verdict: PolicyVerdict) -> str:
+        if verdict.rule != UNCONFINED or self._running.mode is not Mode.ALLOW:
+            return ""
+        return (
+            "No sandbox works here; to let commands run without one, set `[sandbox] required = false` in config.toml."
+        )
+
+    async def _judge(self, spec: ToolSpec, prepared: Prepared, *, remembering: bool = True) -> PolicyVerdict:
         running = self._running
         thread = running.thread
-        asks = spec.effect is not Effect.NONE
+        asks = remembering and (spec.effect is not Effect.NONE or bool(prepared.always_ask))
         grants = await self._feed.journal.grants(root=thread.root, project=thread.project) if asks else []
         return self._policy.judge(
             spec,
@@ -82,9 +114,24 @@ class Clearance:
             root=thread.root,
             project=thread.project,
             now_ms=self._feed.clock.now_ms(),
+            rules=running.project.rules,
         )
 
-    async def _ask(self, call: ToolCall, spec: ToolSpec, prepared: Prepared, verdict: PolicyVerdict) -> Decision:
+    async def _ask(
+        self, call: ToolCall, spec: ToolSpec, prepared: Prepared, verdict: PolicyVerdict, *, drifted: bool
+    ) -> Decision:
+        if len(prepared.command) > COMMAND_SHOWN or len(prepared.diff) > DIFF_SHOWN:
+            raise Refused(
+                "This call needs approval and is too long to be shown whole, so nobody can approve it. "
+                "Do it in smaller steps.",
+                ResultStatus.DENIED,
+            )
+        notes = [
+            *prepared.notes,
+            prepared.always_ask,
+            CHANGED if drifted else "",
+            WITH_NETWORK if prepared.network else "",
+        ]
         request = Approval(
             tool=spec.name,
             title=prepared.title,
@@ -94,8 +141,9 @@ class Clearance:
             diff=prepared.diff,
             digest=prepared.digest,
             reason=verdict.rule,
-            notes=prepared.notes,
+            notes=tuple(dict.fromkeys(note for note in notes if note)),
             offers=verdict.offers,
+            host=os.uname().nodename,
         )
         return await self._interact(call.call_id, request)
 

@@ -161,6 +161,8 @@ class Interactions:
             thread=asked.root if answer.remember is Scope.THREAD else "",
             project=project if answer.remember is Scope.PROJECT else "",
             protocol=by.protocol if answer.protocol_only else "",
+            exact=offer.exact,
+            network=offer.network,
         )
 
 

@@ -18,6 +18,7 @@ from quintet.domain.item import Item, ToolCall, UserMessage
 from quintet.domain.model import ModelRequest
 from quintet.domain.turn import TurnState
 from quintet.engine.calls import Calls
+from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.context import INSTRUCTIONS, Context
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
@@ -27,10 +28,12 @@ from quintet.engine.step import Step
 
 
 class Loop:
-    def __init__(self, feed: Feed, interactions: Interactions, policy: Policy, running: RunningTurn) -> None:
+    def __init__(
+        self, feed: Feed, interactions: Interactions, policy: Policy, checkpoints: Checkpoints, running: RunningTurn
+    ) -> None:
         self._feed = feed
         self._running = running
-        self._calls = Calls(feed, interactions, policy, running)
+        self._calls = Calls(feed, interactions, policy, checkpoints, running)
         self._context: Context | None = None
         self._step: Step | None = None
         self._steps = 0

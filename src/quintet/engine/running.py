@@ -8,17 +8,21 @@ from collections import deque
 from quintet.domain.command import Command
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
+from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.starter import Starter
 
 
 class RunningTurn:
-    def __init__(self, turn: Turn, thread: Thread, lease: Lease, starter: Starter) -> None:
+    def __init__(
+        self, turn: Turn, thread: Thread, lease: Lease, starter: Starter, project: ProjectPolicy | None = None
+    ) -> None:
         self.turn = turn
         self.thread = thread
         self.lease = lease
         self.starter = starter
-        self.mode = turn.mode
-        self._loosest = turn.mode  # what no change of mode goes beyond
+        self.project = project or ProjectPolicy()  # what the project's own files add, as they were when it began
+        self.mode = strictest(turn.mode, self.project.mode)
+        self._loosest = self.mode  # what no change of mode goes beyond
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model
         self.accepting = 0  # steers whose acceptance is being committed right now
         self.closing = False  # the last commit is under way: commands that come now are too late

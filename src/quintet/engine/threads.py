@@ -19,6 +19,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.profiles import DEFAULT, Profiles
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.turns import Turns
+from quintet.engine.undo import Undo, Undone
 
 PAGE = 500
 SHORTEST_ID_PREFIX = 6
@@ -30,8 +31,16 @@ class Opened(msgspec.Struct, frozen=True):
     recovery: Recovery = Recovery()
 
 
+class Reverted(msgspec.Struct, frozen=True, omit_defaults=True):
+    thread: Thread
+    files: Undone | None = None  # what was done to files, if anything was to be
+
+
 class Threads:
-    def __init__(self, feed: Feed, turns: Turns, projects: Projects, handles: Handles, profiles: Profiles) -> None:
+    def __init__(
+        self, feed: Feed, turns: Turns, undo: Undo, projects: Projects, handles: Handles, profiles: Profiles
+    ) -> None:
+        self._undo = undo
         self._feed = feed
         self._journal = feed.journal
         self._turns = turns
@@ -147,18 +156,39 @@ class Threads:
             forked_from=source.id,
         )
 
-    async def revert(self, thread: str, keep_through: int) -> Thread:
-        """Hide what follows an item, until unrevert; the next turn makes it final."""
-        source = (await self.get(thread)).thread
+    async def revert(
+        self, thread: str, keep_through: int, *, files: bool = False, force: bool = False, dry_run: bool = False
+    ) -> Reverted:
+        """Hide what follows an item, until unrevert; the next turn makes it final. With `files`, what calls changed
+        after it is brought back first; a view that has changed says that this was done."""
+        source = await self._resting(thread)
         if not 0 <= keep_through <= source.last_ordinal:
             raise Invalid(f"The thread has items 1 to {source.last_ordinal}; {keep_through} is not one of them.")
-        return await self._change_view(source, ViewChanged(ViewReason.REVERT, keep_through=keep_through))
+        undone = await self._undo.revert(source, keep_through, force=force, dry_run=dry_run) if files else None
+        if dry_run:
+            return Reverted(source, undone)
+        change = ViewChanged(ViewReason.REVERT, keep_through=keep_through)
+        return Reverted(await self._change_view(source, change), undone)
 
-    async def unrevert(self, thread: str) -> Thread:
-        source = (await self.get(thread)).thread
-        if source.view.reverted is None:
+    async def unrevert(
+        self, thread: str, *, files: bool = False, force: bool = False, dry_run: bool = False
+    ) -> Reverted:
+        """Show again what was hidden, and with `files` undo what the reverting did to them."""
+        source = await self._resting(thread)
+        again = files and force and await self._undo.left_alone(thread)  # what the first time has left alone
+        if source.view.reverted is None and not again:
             raise Invalid("Nothing is reverted in this thread.", next_step="Nothing to do.")
-        return await self._change_view(source, ViewChanged(ViewReason.UNREVERT))
+        undone = await self._undo.unrevert(source, force=force, dry_run=dry_run) if files else None
+        if dry_run:
+            return Reverted(source, undone)
+        return Reverted(await self._change_view(source, ViewChanged(ViewReason.UNREVERT)), undone)
+
+    async def _resting(self, thread: str) -> Thread:
+        """The thread, which nothing runs in or waits for."""
+        source = (await self.get(thread)).thread
+        if source.owner or await self._journal.turns(thread, live=True):
+            raise Busy("A turn is running or waiting in this thread.")
+        return source
 
     async def clear(self, thread: str) -> Thread:
         """The model starts afresh; people still see everything."""

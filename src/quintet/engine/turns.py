@@ -26,11 +26,13 @@ from quintet.domain.ids import new_id
 from quintet.domain.item import Part
 from quintet.domain.principal import Principal
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBusy
+from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.feed import Feed
 from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
 from quintet.engine.interactions import Interactions
 from quintet.engine.loop import Loop
 from quintet.engine.policy import Policy
+from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.running import RunningTurn
 from quintet.engine.starter import Starter
 
@@ -45,10 +47,20 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Turns:
-    def __init__(self, feed: Feed, interactions: Interactions, policy: Policy) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        interactions: Interactions,
+        policy: Policy,
+        checkpoints: Checkpoints,
+        *,
+        project_policy: Callable[[str], ProjectPolicy] = lambda directory: ProjectPolicy(),
+    ) -> None:
         self._feed = feed
         self._interactions = interactions
         self._policy = policy
+        self._checkpoints = checkpoints
+        self._project_policy = project_policy
         self._queued: dict[str, asyncio.Task[None]] = {}  # by turn: waiting here for their place
         self._running: dict[str, RunningTurn] = {}  # by turn: running here
         self._tasks: set[asyncio.Task[None]] = set()
@@ -221,7 +233,8 @@ class Turns:
         try:
             lease = await self._claim(turn, starter.model)
             if lease is not None:
-                loop = Loop(self._feed, self._interactions, self._policy, await self._begin(turn, lease, starter))
+                running = await self._begin(turn, lease, starter)
+                loop = Loop(self._feed, self._interactions, self._policy, self._checkpoints, running)
                 await loop.run()
         except Exception as error:
             failure = self._failures[turn.id] = as_quintet_error(error)
@@ -284,7 +297,8 @@ class Turns:
     async def _begin(self, turn: Turn, lease: Lease, starter: Starter) -> RunningTurn:
         self._queued.pop(turn.id, None)
         thread = await self._feed.journal.thread(turn.thread)
-        running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter)
+        project = await asyncio.to_thread(self._project_policy, thread.settings.cwd)
+        running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter, project)
         if self._closing:
             running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         for waiting in await self._feed.journal.commands(turn.thread):

@@ -59,7 +59,7 @@ def write(tx: Transaction, drafts: Sequence[Draft], lease: Lease | None) -> list
             raise LeaseLost(f"{kind.name} needs the lease of its thread.", thread=thread)
         if thread:
             tx.thread(thread)  # a deleted one takes nothing any more
-        if isinstance(draft.payload, ev.ViewChanged) and (lease is None or thread != lease.thread):
+        if isinstance(draft.payload, ev.ViewChanged | ev.FilesRestored) and (lease is None or thread != lease.thread):
             _need_idle(tx, thread)
         events.append(emit(tx, draft.payload, thread, turn))
     return events

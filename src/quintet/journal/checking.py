@@ -29,6 +29,7 @@ BODIES = {
     "grants": Grant,
 }
 TABLES = (*BODIES, "events", "items", "kinds", "unknown_effects", "handles", "projects", "keys", "counter")
+SINCE_2 = ("checkpoints",)
 _PAGE = 2_000
 Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
@@ -55,7 +56,8 @@ def look_at(connection: apsw.Connection, progress: Progress = lambda _, __, ___:
         if said != ["ok"]:
             found.wrong = " ".join(said[0].split())
             return found
-        for table in TABLES:
+        since = SINCE_2 if number(connection, "PRAGMA user_version") != 1 else ()
+        for table in (*TABLES, *since):
             found.rows[table] = number(connection, f"SELECT count(*) FROM {table} NOT INDEXED")  # noqa: S608
         if found.rows["counter"] != 1:
             found.wrong = "The counter is missing."

@@ -140,6 +140,11 @@ def _effect_unknown(tx: Transaction, where: Thread | None, turn: str, payload: e
     return payload, None
 
 
+def _checkpoint(tx: Transaction, where: Thread | None, turn: str, payload: AnyPayload, seq: int) -> Kept:
+    tx.rows.insert_checkpoint(seq, _here(where).id)
+    return payload, None
+
+
 def _requested(tx: Transaction, where: Thread | None, turn: str, payload: ev.InteractionRequested, seq: int) -> Kept:
     here = _here(where)
     asked = replace(payload.interaction, thread=here.id, root=here.root, turn=turn, decision=None)
@@ -198,6 +203,9 @@ _PROJECTIONS: dict[type[AnyPayload], Callable[[Transaction, Thread | None, str, 
     ev.TurnFinished: _turn_finished,
     ev.ItemAdded: _item_added,
     ev.EffectUnknown: _effect_unknown,
+    ev.CheckpointMade: _checkpoint,
+    ev.CheckpointSettled: _checkpoint,
+    ev.FilesRestored: _checkpoint,
     ev.InteractionRequested: _requested,
     ev.InteractionResolved: _resolved,
     ev.GrantMade: _grant_made,

@@ -41,6 +41,7 @@ class MemoryRows:
         self._projects: dict[str, Project] = {}
         self._keys: dict[tuple[str, str], KeyRow] = {}
         self._unknown: dict[int, str] = {}
+        self._checkpoints: dict[int, str] = {}
         self._marks: dict[str, int] = {"pruned": 0, "signals": 0}
         self._erased: dict[str, bool] = {}
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
@@ -91,6 +92,10 @@ class MemoryRows:
 
     def unknown_effects(self, thread: str) -> list[int]:
         return sorted((s for s, t in self._unknown.items() if thread in ("", t)), reverse=True)
+
+    def checkpoints(self, thread: str, after: int) -> list[EventRow]:
+        found = sorted(s for s, t in self._checkpoints.items() if s > after and thread in ("", t))
+        return [self._events[seq] for seq in found]
 
     def thread(self, thread: str) -> Thread | None:
         return self._threads.get(thread)
@@ -200,6 +205,9 @@ class MemoryRows:
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._put(self._unknown, seq, thread)
 
+    def insert_checkpoint(self, seq: int, thread: str) -> None:
+        self._put(self._checkpoints, seq, thread)
+
     def _of(self, durability: Durability) -> list[EventRow]:
         return [r for s in sorted(self._events) if KIND_BY_NAME[(r := self._events[s]).kind].durability is durability]
 
@@ -265,6 +273,7 @@ class MemoryRows:
         for seq in doomed:
             self._drop(self._events, seq)
             self._drop(self._unknown, seq)
+            self._drop(self._checkpoints, seq)
         if doomed:
             return len(doomed)
         items = list(self._items.get(thread, {}))[:limit]

@@ -26,11 +26,11 @@ class Step(msgspec.Struct, frozen=True):
 class Schema(msgspec.Struct, frozen=True):
     """The version this Quintet writes, and how to come to it from each one before."""
 
-    version: int = 1
-    steps: tuple[Step, ...] = ()
+    version: int
+    steps: tuple[Step, ...]
 
 
-CURRENT = Schema()
+CURRENT = Schema(2, (Step(2, text("step_2") + SQL["find_checkpoints"]),))
 
 
 def bring_up(

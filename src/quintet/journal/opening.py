@@ -221,7 +221,8 @@ def _check_file(connection: apsw.Connection, place: Home, *, alone: bool) -> int
 def _check_tables(connection: apsw.Connection) -> None:
     """A glance at both ends of every table; a whole check belongs to `quintet doctor --deep`."""
     found = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
-    missing = _TABLES - set(found)
+    since_2 = {"checkpoints"} if number(connection, "PRAGMA user_version") >= 2 else set()
+    missing = (_TABLES | since_2) - set(found)
     if missing:
         raise StorageDamaged(f"The journal has lost its tables {', '.join(sorted(missing))}.")
     for table in ("events", "items", "threads", "turns"):

@@ -167,15 +167,22 @@ def grants(rows: Reads, root: str, project: str, now_ms: int) -> list[Grant]:
     ]
 
 
-CHECKPOINT_KINDS = ("checkpoint.made", "checkpoint.settled", "files.restored")
-
-
 def checkpoints(rows: Reads, thread: str, after: int) -> list[Event]:
+    return decoded(rows, rows.checkpoints(thread, after))
+
+
+def open_checkpoints(rows: Reads) -> list[Event]:
+    """Of turns that run now, or whose process died in them: what was put aside and not settled yet."""
     found: list[Event] = []
-    while page := rows.events(after, "", MAX_PAGE):
-        after = page[-1].seq
-        events = decoded(rows, page)
-        found += [e for e in events if e.kind in CHECKPOINT_KINDS and thread in ("", e.thread)]
+    for here in rows.owned():
+        turn = rows.turn(here.active_turn)
+        made: dict[str, Event] = {}
+        for event in checkpoints(rows, here.id, turn.started_seq) if turn is not None else ():
+            if isinstance(event.payload, ev.CheckpointMade):
+                made[event.payload.call_id] = event
+            elif isinstance(event.payload, ev.CheckpointSettled):
+                made.pop(event.payload.call_id, None)
+        found += made.values()
     return found
 
 

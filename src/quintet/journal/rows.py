@@ -81,6 +81,9 @@ class Reads(Protocol):
     def unknown_effects(self, thread: str) -> list[int]:
         """Numbers of effect.unknown events, newest first."""
 
+    def checkpoints(self, thread: str, after: int) -> list[EventRow]:
+        """What was put aside and brought back, in one thread or in all, oldest first."""
+
     def thread(self, thread: str) -> Thread | None:
         """Also deleted ones, as their tombstones."""
 
@@ -133,6 +136,7 @@ class Rows(Reads, Protocol):
     def set_marks(self, *, pruned_through: int, signals_through: int) -> None: ...
     def insert_events(self, rows: Sequence[EventRow]) -> None: ...
     def insert_unknown(self, seq: int, thread: str) -> None: ...
+    def insert_checkpoint(self, seq: int, thread: str) -> None: ...
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
         """How many deltas went, and their bytes."""
 

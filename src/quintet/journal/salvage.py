@@ -184,6 +184,8 @@ def _settle(new: apsw.Connection, out: Salvaged) -> None:
     lost = "SELECT count(DISTINCT turn) FROM events WHERE turn NOT IN (SELECT key FROM turns)"
     out.lose("turns", number(new, lost))
     named = number(new, "SELECT max(turn) FROM events")
+    new.execute("DELETE FROM checkpoints")
+    new.execute(SQL["find_checkpoints"])
     highest = max(out.turn_sequence, named, number(new, "SELECT max(key) FROM turns"))
     new.execute("DELETE FROM sqlite_sequence WHERE name = 'turns'")
     new.execute("INSERT INTO sqlite_sequence VALUES ('turns', ?)", (highest,))

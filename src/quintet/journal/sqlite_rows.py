@@ -120,6 +120,13 @@ class SqliteRows:
         found = self._run(SQL["unknown_effects_of"], (thread,)) if thread else self._run(SQL["unknown_effects"])
         return [row[0] for row in found]
 
+    def checkpoints(self, thread: str, after: int) -> list[EventRow]:
+        if self._value("has_checkpoints") is None:
+            return []  # a file of schema 1 that could only be opened for reading
+        if not thread:
+            return self._event_rows("checkpoints", (after,))
+        return self._event_rows("checkpoints_of", (self._value("thread_key", (thread,)), after))
+
     def thread(self, thread: str) -> Thread | None:
         return self._one("thread", thread, Thread)
 
@@ -242,6 +249,9 @@ class SqliteRows:
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_unknown"], (seq, thread))
 
+    def insert_checkpoint(self, seq: int, thread: str) -> None:
+        self._run(SQL["insert_checkpoint"], (seq, self._thread_key(thread)))
+
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
         self.write_out()
         sizes = [row[0] for row in self._run(SQL["drop_deltas"], (after, through))]
@@ -322,6 +332,7 @@ class SqliteRows:
         if doomed:
             self._many(SQL["drop_event"], doomed)
             self._many(SQL["drop_unknown"], doomed)
+            self._many(SQL["drop_checkpoint"], doomed)
             return len(doomed)
         items = self.items(thread, 0, limit)
         base = (self._thread_key(thread) or 0) << ORDINAL_BITS

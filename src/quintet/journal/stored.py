@@ -191,6 +191,9 @@ class StoredJournal:
     async def checkpoints(self, *, thread: str = "", after: int = 0) -> list[Event]:
         return await self.store.read(lambda rows: reading.checkpoints(rows, thread, after))
 
+    async def open_checkpoints(self) -> list[Event]:
+        return await self.store.read(reading.open_checkpoints)
+
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         return await self.store.read(lambda rows: reading.unknown_effects(rows, thread))
 

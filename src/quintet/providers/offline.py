@@ -40,8 +40,7 @@ WHAT_IT_IS = "This is Quintet's offline model: no language model is connected, s
 class OfflineProvider:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         message, since = _last_message(request.items)
-        answer = _answer(since)
-        wish = Speak(answer) if answer is not None else _wish(message)
+        wish = _next(_wish(message), since)
         if isinstance(wish, Call) and all(tool.name != wish.tool for tool in request.tools):
             wish = Speak(f"That needs the tool `{wish.tool}`, which is not offered in this turn.")
         for chunk in _chunks(wish):
@@ -61,15 +60,26 @@ def _wish(message: str) -> Wish:
     return understand(message) or Speak(f"{WHAT_IT_IS}\n\n{command_list()}\n\n{CONNECT}")
 
 
-def _answer(since: Sequence[Item]) -> str | None:
-    """Words about the results of the calls made for the last message; None when none was made yet."""
+def _next(wish: Wish, since: Sequence[Item]) -> Wish:
+    """The next of the calls the wish takes, or, after the last or a failed one, words about its result."""
     called = {item.body.call_id: item.body for item in since if isinstance(item.body, ToolCall)}
     results = [b for item in since if isinstance(b := item.body, ToolResult) and b.call_id in called]
+    steps = _steps(wish)
     if results:
-        return "\n\n".join(_told(called[result.call_id], result) for result in results)
+        last = results[-1]
+        if last.status is ResultStatus.OK and len(results) < len(steps):
+            return steps[len(results)]
+        return Speak(_told(called[last.call_id], last))
     if any(isinstance(item.body, AssistantMessage) for item in since):
-        return "That is all; send the next command."
-    return None
+        return Speak("That is all; send the next command.")
+    return steps[0] if steps else wish
+
+
+def _steps(wish: Wish) -> tuple[Call, ...]:
+    """An edit is refused on a file that was not read, so it is read first."""
+    if not isinstance(wish, Call):
+        return ()
+    return (Call("read", {"path": wish.arguments["path"]}), wish) if wish.tool == "edit" else (wish,)
 
 
 def _told(call: ToolCall, result: ToolResult) -> str:

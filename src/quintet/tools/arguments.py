@@ -41,7 +41,9 @@ def digest(tool: str, arguments: dict[str, Any], cwd: str, *more: str) -> str:
 
 def one_line(text: str, limit: int = TITLE_LENGTH) -> str:
     """For titles: nothing in it moves a cursor or turns the reading direction, and what was cut is seen to be cut."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    shown = text
+    if not text.isprintable():
+        shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 

@@ -2,35 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from quintet.domain.ports import Tool
 from quintet.tools.ask_user import AskUserTool
 from quintet.tools.edit import EditTool
+from quintet.tools.glob import GlobTool
 from quintet.tools.grep import GrepTool
 from quintet.tools.list import ListTool
 from quintet.tools.read import ReadTool
 from quintet.tools.read_skill import ReadSkillTool
 from quintet.tools.shell import ShellTool
+from quintet.tools.shell_output import ShellOutputTool
+from quintet.tools.shell_profile import ShellSettings
+from quintet.tools.shell_stop import ShellStopTool
 from quintet.tools.todo import TodoTool
+from quintet.tools.web_fetch import WebFetchTool
 from quintet.tools.write import WriteTool
+from quintet.workspace.background import Background
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.sandbox.wall import Sandbox
+from quintet.workspace.seen import Seen
+from quintet.workspace.web.search_settings import SearchSettings
 
 
 def builtin_tools(
-    *, home: str = "", environment: Mapping[str, str] | None = None, sandbox: Sandbox | None = None
+    *,
+    home: str = "",
+    environment: Mapping[str, str] | None = None,
+    sandbox: Sandbox | None = None,
+    background: Background | None = None,
+    shell: ShellSettings | None = None,
+    web_search: SearchSettings | None = None,
+    search_key: Callable[[], str] = str,
 ) -> tuple[Tool, ...]:
-    """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part."""
-    guard = PathGuard(home)
+    """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
+    `web_search` is where the person lets us search, with a key that is looked up when it is needed."""
+    guard, seen = PathGuard(home), Seen()
+    background = background or Background()
     return (
-        ReadTool(guard),
-        WriteTool(guard),
-        EditTool(guard),
-        ShellTool(environment, sandbox=sandbox, guard=guard),
+        ReadTool(guard, seen),
+        WriteTool(guard, seen),
+        EditTool(guard, seen),
+        ShellTool(environment, sandbox=sandbox, guard=guard, background=background, settings=shell),
+        ShellOutputTool(background),
+        ShellStopTool(background),
         ListTool(guard),
-        GrepTool(guard, environment),
+        GrepTool(guard, environment, home=home),
+        GlobTool(guard, environment, home=home),
+        WebFetchTool(),
+        *_searching(web_search, search_key),
         ReadSkillTool(guard, home),
         TodoTool(),
         AskUserTool(),
     )
+
+
+def _searching(settings: SearchSettings | None, key: Callable[[], str]) -> tuple[Tool, ...]:
+    if settings is None:
+        return ()
+    from quintet.tools.web_search import WebSearchTool
+    from quintet.workspace.web.searching import Searcher
+
+    return (WebSearchTool(Searcher(settings, key)),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -9,15 +10,17 @@ from msgspec import Meta
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Effect, Prepared, ToolOutcome, ToolSpec
-from quintet.tools.arguments import Arguments, checked, failed, one_line, plain
-from quintet.tools.change import Change, apply_change, digest_of
-from quintet.workspace.files import TEXT_LIMIT, on_disk, read_text
-from quintet.workspace.paths import PathGuard
+from quintet.tools.arguments import Arguments, checked
+from quintet.tools.change import Change, carry_out, prepared_change, text_at
+from quintet.workspace.files import TEXT_LIMIT, on_disk
+from quintet.workspace.paths import PathGuard, Place
+from quintet.workspace.seen import Seen, Sight
 
 SPEC = ToolSpec(
     "edit",
-    "Change a text file of the workspace by exact replacements, applied in order, all or none. `old` must occur "
-    "exactly once, white space included; give more of the lines around it if it occurs more often, or set `all`.",
+    "Change a text file of the workspace that was read before, by exact replacements, applied in order, all or none. "
+    "`old` must occur exactly once, white space included; give more of the lines around it if it occurs more often, "
+    "or set `all`.",
     {
         "type": "object",
         "properties": {
@@ -57,8 +60,9 @@ class EditArguments(Arguments, frozen=True):
 
 
 class EditTool:
-    def __init__(self, guard: PathGuard) -> None:
+    def __init__(self, guard: PathGuard, seen: Seen) -> None:
         self._guard = guard
+        self._seen = seen
 
     @property
     def spec(self) -> ToolSpec:
@@ -66,45 +70,33 @@ class EditTool:
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("edit", arguments, EditArguments)
-        change = await on_disk(self._change, given, scope.cwd)
-        normal = plain(given)
-        return Prepared(
-            title=one_line(f"edit {change.place.shown}"),
-            arguments=normal,
-            cwd=scope.cwd,
-            paths=(change.place.path,),
-            diff=change.diff(),
-            digest=digest_of("edit", normal, scope.cwd, change),
-        )
+        change = await on_disk(self._change, given, scope.cwd, scope.thread)
+        return prepared_change("edit", given, scope.cwd, change)
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("edit", prepared.arguments, EditArguments)
-        try:
-            return await on_disk(self._run, given, prepared)
-        except Invalid as error:
-            # What could be prepared and cannot be applied was changed in between.
-            return failed(f"{error.message} The file has changed since this was prepared; nothing was written.")
+        change_now = partial(self._change, given, prepared.cwd, context.thread)
+        return await on_disk(carry_out, "edit", change_now, prepared, self._seen, context.thread)
 
-    def _run(self, given: EditArguments, prepared: Prepared) -> ToolOutcome:
-        change = self._change(given, prepared.cwd)
-        count = len(given.edits)
-        words = f"Edited {change.place.shown}: {count} replacement{'s' if count > 1 else ''}."
-        return apply_change("edit", change, prepared, words)
-
-    def _change(self, given: EditArguments, cwd: str) -> Change:
+    def _change(self, given: EditArguments, cwd: str, thread: str) -> Change:
         place = self._guard.writing(given.path, cwd)
-        try:
-            before = read_text(place)
-        except OSError as error:
-            raise Invalid(f"{place.shown}: {error.strerror}.") from error
+        before = text_at(place)
         if before is None:
             raise Invalid(f"There is no file {place.shown}.", next_step="Use `write` to make a new file.")
+        self._check_seen(place, before, thread)
         after = before
         for number, edit in enumerate(given.edits, 1):
             after = _replaced(after, edit, f"Edit {number} of {place.shown}")
-            if len(after) > TEXT_LIMIT:
-                raise Invalid(f"{place.shown} would grow beyond {TEXT_LIMIT // 1024 // 1024} MiB.")
-        return Change(place, before, after)
+        count = len(given.edits)
+        return Change(place, before, after, f"Edited {place.shown}: {count} replacement{'s' if count > 1 else ''}.")
+
+    def _check_seen(self, place: Place, content: str, thread: str) -> None:
+        """Nobody changes what they have not looked at: the text may say something else than they believe."""
+        match self._seen.sight(thread, place.path, content.encode()):
+            case Sight.NEVER:
+                raise Invalid(f"{place.shown} was not read in this thread. Read it first, then edit it.")
+            case Sight.CHANGED:
+                raise Invalid(f"{place.shown} has changed since it was read in this thread. Read it again first.")
 
 
 def _replaced(text: str, edit: Edit, where: str) -> str:
@@ -119,6 +111,12 @@ def _replaced(text: str, edit: Edit, where: str) -> str:
             f"{where}: the old text occurs {count} times.",
             next_step="Give more of the text around the one you mean, or set `all`.",
         )
+    try:
+        growth = len(edit.new.encode()) - len(edit.old.encode())
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{where}: the new text holds half of a surrogate pair, which no UTF-8 file can.") from error
+    if len(text.encode()) + text.count(edit.old) * growth > TEXT_LIMIT:  # counted first: the result may be enormous
+        raise Invalid(f"{where}: the file would grow beyond {TEXT_LIMIT // 1024 // 1024} MiB.")
     return text.replace(edit.old, edit.new)
 
 

@@ -1,42 +1,50 @@
-"""The tool `grep`: lines that match a regular expression. The expression runs in a child that can be killed (ripgrep,
-else grep), never in this process.
+"""The tool `grep`: lines that match a regular expression, or the files that have them. How it is searched is the
+business of workspace/search.py.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from quintet.domain.errors import Invalid
-from quintet.domain.ids import new_id
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
-from quintet.workspace.environment import child_environment, find_program
-from quintet.workspace.globs import glob_matches
-from quintet.workspace.paths import PathGuard, Place
-from quintet.workspace.processes import Cause, Child, Ended, run_child
+from quintet.workspace.globs import Glob
+from quintet.workspace.paths import PathGuard
+from quintet.workspace.search import Findings, Hits, Query, Search
 
 MATCHES = 200
+MOST_MATCHES = 1_000
 LINE_LENGTH = 500
-OUTPUT_LIMIT = 2 * 1024 * 1024
-TIMEOUT_S = 30.0
+TEXT_LENGTH = 60_000  # characters of a whole result
 
 SPEC = ToolSpec(
     "grep",
-    "Search the workspace's files for a regular expression. Returns path:line:text; at most 200 matches.",
+    "Search the workspace's files for a regular expression, line by line, in ripgrep's syntax (no look-around, no back"
+    " references). Ignored files (.gitignore and its like), binary files and .git are left out; hidden files are not."
+    " Tells path:line:text in order of paths, and how many lines match in all.",
     {
         "type": "object",
         "properties": {
-            "pattern": {"type": "string", "description": "An extended regular expression."},
+            "pattern": {"type": "string", "description": "The regular expression."},
             "path": {
                 "type": "string",
                 "description": "The file or directory to search; the working directory unless said.",
             },
-            "glob": {"type": "string", "description": "Only files whose path fits, such as *.py or src/**/*.ts."},
+            "glob": {"type": "string", "description": "Only files that fit, such as *.py or src/**/*.{ts,tsx}."},
+            "ignore_case": {"type": "boolean", "description": "Whether upper and lower case are the same; no."},
+            "context": {"type": "integer", "description": "Lines to show before and after each match, 0 to 20; 0."},
+            "output": {
+                "type": "string",
+                "enum": ["content", "files", "count"],
+                "description": "The lines, only the files' paths, or paths with the number of lines; content.",
+            },
+            "limit": {"type": "integer", "description": "The most matches (or files) to show, 1 to 1000; 200."},
         },
         "required": ["pattern"],
         "additionalProperties": False,
@@ -48,12 +56,16 @@ class GrepArguments(Arguments, frozen=True):
     pattern: Annotated[str, Meta(min_length=1, max_length=2_000)]
     path: str = "."
     glob: Annotated[str, Meta(max_length=500)] = ""
+    ignore_case: bool = False
+    context: Annotated[int, Meta(ge=0, le=20)] = 0
+    output: Literal["content", "files", "count"] = "content"
+    limit: Annotated[int, Meta(ge=1, le=MOST_MATCHES)] = MATCHES
 
 
 class GrepTool:
-    def __init__(self, guard: PathGuard, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, guard: PathGuard, environment: Mapping[str, str] | None = None, *, home: str = "") -> None:
         self._guard = guard
-        self._environment = os.environ if environment is None else environment
+        self._search = Search(os.environ if environment is None else environment, (home,))
 
     @property
     def spec(self) -> ToolSpec:
@@ -63,6 +75,7 @@ class GrepTool:
         given = checked("grep", arguments, GrepArguments)
         if any(c in given.pattern + given.glob for c in "\0\n"):
             raise Invalid("grep: pattern and glob are one line each, without NUL bytes.")
+        Glob(given.glob)
         place = self._guard.reading(given.path, scope.cwd)
         normal = plain(given)
         title = one_line(f"search {given.pattern}" + (f" in {given.glob or place.shown}"))
@@ -70,68 +83,74 @@ class GrepTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("grep", prepared.arguments, GrepArguments)
-        environment = child_environment(self._environment, f"{context.thread}:{context.call_id}:{new_id('cal')}")
-        taken: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+        rows = given.limit if given.output == "content" else 0
+        query = Query(given.pattern, given.ignore_case, given.context, given.glob, rows)
         try:
-            place = self._guard.reading(given.path, prepared.cwd)
-            argv = _argv(given, place, environment)
-            if argv is None:
-                return failed("Neither ripgrep nor grep is installed here.")
-            child = Child(argv, prepared.cwd, environment, TIMEOUT_S, OUTPUT_LIMIT)
-            ended = await run_child(child, lambda stream, data: taken[stream].append(data))
+            found = await self._search.lines(self._guard.reading(given.path, prepared.cwd), query)
+        except FileNotFoundError:
+            return failed(f"There is no file or directory {given.path}.")
         except Invalid as error:
             return failed(error.line(), error.message)
         except OSError as error:
             return failed(os_words(error, given.path))
-        errors = b"".join(taken["stderr"]).decode("utf-8", "replace").strip()
-        if ended.cause is Cause.EXITED and ended.code > 1 and not taken["stdout"]:
-            return failed(f"The search failed: {one_line(errors, 500) or 'no reason given'}.")
-        return self._told(given, ended, b"".join(taken["stdout"]), prepared.cwd)
-
-    def _told(self, given: GrepArguments, ended: Ended, output: bytes, cwd: str) -> ToolOutcome:
-        lines = output.decode("utf-8", "replace").split("\n")
-        if ended.cause is not Cause.EXITED:
-            lines = lines[:-1]  # the last one may be torn
-        found = sorted(
-            (match for line in lines if (match := _match(line)) and self._wanted(match[0], given, cwd)),
-            key=lambda match: (match[0], match[1]),
-        )
-        shown = [f"{path}:{number}:{text[:LINE_LENGTH]}" for path, number, text in found[:MATCHES]]
-        count = f"{len(found)} match{'' if len(found) == 1 else 'es'}"
-        notes = []
-        if len(found) > MATCHES:
-            notes.append(f"{len(found) - MATCHES} more matches are not shown")
-        if ended.cause is Cause.TIMEOUT:
-            notes.append(f"the search was ended after {TIMEOUT_S:.0f} s; there may be more")
-        if ended.cause is Cause.FLOOD:
-            notes.append("the search was ended because it found too much; there is more")
-        return ToolOutcome("\n".join([*shown, *(f"[{note}]" for note in notes)]) or "No match.", message=count)
-
-    def _wanted(self, path: str, given: GrepArguments, cwd: str) -> bool:
-        if self._guard.hides(os.path.join(cwd, path)):
-            return False
-        return not given.glob or glob_matches(given.glob, path)
+        return _told(given, found)
 
 
-def _argv(given: GrepArguments, place: Place, environment: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Both print path NUL line:text, so a colon in a name does no harm. The glob is applied to what they print: only
-    one of them knows globs with directories."""
-    ripgrep = find_program("rg", environment)
-    if ripgrep:
-        common = ("--no-config", "--no-messages", "--hidden", "--color=never", "--no-heading", "--with-filename")
-        cut = (f"--max-columns={LINE_LENGTH}", "--max-columns-preview")
-        rows = ("--line-number", "--null", "--sort=path", "--glob=!.git", f"--max-count={MATCHES + 1}")
-        return (ripgrep, *common, *cut, *rows, "-e", given.pattern, "--", place.shown)
-    grep = find_program("grep", environment)
-    if not grep:
-        return None
-    flags = ("-rnIEsHZ", "--color=never", "--exclude-dir=.git", f"--max-count={MATCHES + 1}")
-    return (grep, *flags, "-e", given.pattern, "--", place.shown)
+def _told(given: GrepArguments, found: Findings) -> ToolOutcome:
+    if given.output == "content":
+        shown, matches = _fitting(_lines(found, given.limit))
+        missing, what = found.lines - matches, "match"
+    else:
+        shown, _ = _fitting((_file(given, hits), True) for hits in found.files[: given.limit])
+        missing, what = len(found.files) - len(shown), "file"
+    notes = [f"{_count(missing, f'more {what}')} {'is' if missing == 1 else 'are'} not shown"] if missing else []
+    text = "\n".join([*shown, *(f"[{one_line(note, 500)}]" for note in (*notes, *found.notes))])
+    message = _count(found.lines, "match")
+    if found.files:
+        message += f" in {_count(len(found.files), 'file')}"
+    return ToolOutcome(text or "No match.", message=message, display=({"type": "brief", "text": message},))
 
 
-def _match(line: str) -> tuple[str, int, str] | None:
-    path, nul, rest = line.partition("\0")
-    number, colon, text = rest.partition(":")
-    if not nul or not colon or not number.isdigit():
-        return None
-    return path.removeprefix("./"), int(number), text.rstrip("\r")
+def _file(given: GrepArguments, hits: Hits) -> str:
+    path = one_line(hits.path, 4_000)
+    return f"{path}:{hits.lines}" if given.output == "count" else path
+
+
+def _lines(found: Findings, limit: int) -> Iterator[tuple[str, bool]]:
+    """Each line as shown and whether it matches; context and the gaps in it look as grep's do."""
+    matches = 0
+    gaps = any(not row.matches for hits in found.files for row in hits.rows)
+    first = True
+    for hits in found.files:
+        path = one_line(hits.path, 4_000) if hits.rows else ""
+        before = 0
+        for row in hits.rows:
+            if matches + row.matches > limit:
+                return
+            matches += row.matches
+            if gaps and not first and row.number != before + 1:
+                yield "--", False
+            first, before = False, row.number
+            sign = ":" if row.matches else "-"
+            yield f"{path}{sign}{row.number}{sign}{_cut(row.text.rstrip(chr(13)))}", row.matches
+
+
+def _fitting(lines: Iterator[tuple[str, bool]]) -> tuple[list[str], int]:
+    """As many as a result may hold, and how many of them are matches."""
+    shown: list[str] = []
+    matches = size = 0
+    for line, counts in lines:
+        size += len(line) + 1
+        if size > TEXT_LENGTH:
+            break
+        shown.append(line)
+        matches += counts
+    return shown, matches
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LINE_LENGTH else text[:LINE_LENGTH] + "… [cut]"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
-from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
-from quintet.workspace.files import on_disk
+from quintet.tools.arguments import Arguments, checked, failed, one_line
+from quintet.tools.looking import brief, look, prepared_look
+from quintet.workspace.files import open_directory
 from quintet.workspace.paths import PathGuard, Place
 
 ENTRIES = 500
@@ -39,29 +39,30 @@ class ListTool:
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("list", arguments, ListArguments)
-        place = self._guard.reading(given.path, scope.cwd)
-        normal = plain(given)
-        title = one_line(f"list {place.shown}")
-        return Prepared(title, normal, cwd=scope.cwd, paths=(place.path,), digest=digest("list", normal, scope.cwd))
+        return await prepared_look("list", given, given.path, scope, self._guard)
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("list", prepared.arguments, ListArguments)
+        return await look(given.path, prepared.cwd, self._guard, self._list)
+
+    def _list(self, place: Place) -> ToolOutcome:
         try:
-            place = self._guard.reading(given.path, prepared.cwd)
-            names = await on_disk(self._names, place)
+            directory = open_directory(place)
         except FileNotFoundError:
-            return failed(f"There is no directory {given.path}.")
+            return failed(f"There is no directory {place.shown}.")
         except NotADirectoryError:
-            return failed(f"{given.path} is not a directory; use `read`.")
-        except Invalid as error:
-            return failed(error.line(), error.message)
-        except OSError as error:
-            return failed(os_words(error, given.path))
+            return failed(f"{place.shown} is not a directory; use `read`.")
+        try:
+            with os.scandir(directory) as entries:
+                names = sorted(_shown(entry) for entry in entries if not self._left_out(entry, place))
+        finally:
+            os.close(directory)
         return _told(place, names)
 
-    def _names(self, place: Place) -> list[str]:
-        with os.scandir(place.path) as entries:
-            return sorted(_shown(e) for e in entries if e.name != ".git" and not self._guard.hides(e.path))
+    def _left_out(self, entry: os.DirEntry[str], place: Place) -> bool:
+        if entry.name == ".git":
+            return True
+        return entry.is_dir(follow_symlinks=False) and self._guard.hides(os.path.join(place.path, entry.name))
 
 
 def _shown(entry: os.DirEntry[str]) -> str:
@@ -71,9 +72,7 @@ def _shown(entry: os.DirEntry[str]) -> str:
 
 def _told(place: Place, names: list[str]) -> ToolOutcome:
     count = f"{len(names)} entr{'y' if len(names) == 1 else 'ies'} in {place.shown}"
-    if not names:
-        return ToolOutcome(f"[{place.shown} is empty]", message=count)
-    text = "\n".join(names[:ENTRIES])
+    text = "\n".join(names[:ENTRIES]) or f"[{place.shown} is empty]"
     if len(names) > ENTRIES:
         text += f"\n[{len(names) - ENTRIES} more of {len(names)} entries are not shown]"
-    return ToolOutcome(text, message=count)
+    return ToolOutcome(text, message=count, display=brief(count))

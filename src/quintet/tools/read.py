@@ -1,29 +1,36 @@
-"""The tool `read`: lines of a text file, with honest words about everything it leaves out."""
+"""The tool `read`: lines of a text file or an image, with honest words about everything it leaves out."""
 
 from __future__ import annotations
 
+import io
 import os
-from typing import Annotated, Any
+from base64 import b64encode
+from functools import partial
+from typing import Annotated, Any, BinaryIO
 
 from msgspec import Meta
 
-from quintet.domain.errors import Invalid
+from quintet.domain.item import ImagePart, ResultStatus
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
-from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
-from quintet.workspace.files import on_disk, open_regular
+from quintet.tools.arguments import Arguments, checked, failed
+from quintet.tools.looking import brief, look, prepared_look
+from quintet.workspace.files import TEXT_LIMIT, open_regular
+from quintet.workspace.kinds import binary_kind, image_type
 from quintet.workspace.paths import PathGuard, Place
+from quintet.workspace.seen import Seen
 
 LINES = 2_000
 CHARACTERS = 60_000
 LINE_LENGTH = 2_000
 SCAN_LIMIT = 64 * 1024 * 1024  # bytes gone through in search of a first line
 SNIFF = 8_192
+IMAGE_LIMIT = 5 * 1024 * 1024
 
 SPEC = ToolSpec(
     "read",
     "Read a text file of the workspace. Returns its lines as they are, without numbers; at most 2000 lines at once. "
-    "For a longer file name the first line and how many you want.",
+    "For a longer file name the first line and how many you want. A PNG, JPEG, GIF or WebP image is shown to you.",
     {
         "type": "object",
         "properties": {
@@ -44,8 +51,9 @@ class ReadArguments(Arguments, frozen=True):
 
 
 class ReadTool:
-    def __init__(self, guard: PathGuard) -> None:
+    def __init__(self, guard: PathGuard, seen: Seen) -> None:
         self._guard = guard
+        self._seen = seen
 
     @property
     def spec(self) -> ToolSpec:
@@ -53,54 +61,64 @@ class ReadTool:
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("read", arguments, ReadArguments)
-        place = self._guard.reading(given.path, scope.cwd)
-        normal = plain(given)
-        return Prepared(
-            title=one_line(f"read {place.shown}"),
-            arguments=normal,
-            cwd=scope.cwd,
-            paths=(place.path,),
-            digest=digest("read", normal, scope.cwd),
-        )
+        return await prepared_look("read", given, given.path, scope, self._guard)
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("read", prepared.arguments, ReadArguments)
+        return await look(given.path, prepared.cwd, self._guard, partial(self._read, given, context.thread))
+
+    def _read(self, given: ReadArguments, thread: str, place: Place) -> ToolOutcome:
         try:
-            place = self._guard.reading(given.path, prepared.cwd)
-            return await on_disk(_read, place, given)
+            handle = open_regular(place)
         except FileNotFoundError:
-            return failed(f"There is no file {given.path}.")
-        except Invalid as error:
-            return failed(error.line(), error.message)
-        except OSError as error:
-            return failed(os_words(error, given.path))
+            return failed(f"There is no file {place.shown}.")
+        with os.fdopen(handle, "rb") as file:
+            size = os.fstat(handle).st_size
+            start = file.read(SNIFF)
+            if media_type := image_type(start):
+                return _image(place, media_type, start + file.read(IMAGE_LIMIT), size)
+            if b"\0" in start:
+                kind = binary_kind(start)
+                shown = f"{place.shown} is a binary file{f' ({kind})' if kind else ''} of {size} bytes"
+                return failed(f"{shown}; it cannot be read as text.")
+            file.seek(0)
+            if size > TEXT_LIMIT:  # too large to be edited, so nobody asks later whether it was seen
+                return _lines(place, given, file, size)
+            content = file.read(TEXT_LIMIT + 1)
+        told = _lines(place, given, io.BytesIO(content), len(content))
+        if told.status is ResultStatus.OK:
+            self._seen.note(thread, place.path, content)
+        return told
 
 
-def _read(place: Place, given: ReadArguments) -> ToolOutcome:
-    with os.fdopen(open_regular(place), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        start = file.read(SNIFF)
-        if b"\0" in start:
-            return failed(f"{place.shown} is a binary file{_kind(start)} of {size} bytes; it cannot be read as text.")
-        file.seek(0)
-        lines: list[str] = []
-        number = scanned = characters = 0
-        cut = more = False
-        for raw in iter(lambda: file.readline(SCAN_LIMIT), b""):
-            number += 1
-            scanned += len(raw)
-            if number < given.from_line:
-                if scanned > SCAN_LIMIT:
-                    return failed(f"Line {given.from_line} of {place.shown} lies too deep in the file to be read.")
-                continue
-            if len(lines) >= given.lines or characters >= CHARACTERS:
-                more = True
-                break
-            line = raw.decode("utf-8", "replace")
-            if len(line) > LINE_LENGTH:
-                line, cut = line[:LINE_LENGTH] + "…\n", True
-            lines.append(line)
-            characters += len(line)
+def _image(place: Place, media_type: str, data: bytes, size: int) -> ToolOutcome:
+    if len(data) > IMAGE_LIMIT:
+        limit = f"{IMAGE_LIMIT // 1024 // 1024} MiB"
+        return failed(f"{place.shown} is an image ({media_type}) of {size} bytes; at most {limit} can be shown.")
+    words = f"image {place.shown}: {media_type}, {len(data)} bytes"
+    images = (ImagePart(media_type, b64encode(data).decode("ascii")),)
+    return ToolOutcome(f"[{words}]", message=words, display=brief(words), images=images)
+
+
+def _lines(place: Place, given: ReadArguments, file: BinaryIO, size: int) -> ToolOutcome:
+    lines: list[str] = []
+    number = scanned = characters = 0
+    cut = more = False
+    for raw in iter(lambda: file.readline(SCAN_LIMIT), b""):
+        number += 1
+        scanned += len(raw)
+        if number < given.from_line:
+            if scanned > SCAN_LIMIT:
+                return failed(f"Line {given.from_line} of {place.shown} lies too deep in the file to be read.")
+            continue
+        if len(lines) >= given.lines or characters >= CHARACTERS:
+            more = True
+            break
+        line = raw.decode("utf-8", "replace")
+        if len(line) > LINE_LENGTH:
+            line, cut = line[:LINE_LENGTH] + "…\n", True
+        lines.append(line)
+        characters += len(line)
     return _told(place, given, lines, last=number - more, size=size, more=more, cut=cut)
 
 
@@ -110,7 +128,7 @@ def _told(
     if not lines:
         if given.from_line > 1:
             return failed(f"{place.shown} has only {last} lines.")
-        return ToolOutcome(f"[{place.shown} is empty]", message="empty file")
+        return ToolOutcome(f"[{place.shown} is empty]", message="empty file", display=brief(f"{place.shown} is empty"))
     text = "".join(lines)
     notes: list[str] = []
     if more:
@@ -122,17 +140,5 @@ def _told(
     told = "".join(f"\n[{note}]" for note in notes)
     if told and not text.endswith("\n"):
         told = "\n" + told
-    count = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
-    return ToolOutcome(text + told.removeprefix("\n") if told else text, message=f"{count} of {place.shown}")
-
-
-def _kind(start: bytes) -> str:
-    known = {
-        b"\x89PNG": "PNG",
-        b"\xff\xd8\xff": "JPEG",
-        b"GIF8": "GIF",
-        b"%PDF": "PDF",
-        b"\x7fELF": "ELF",
-        b"PK": "zip",
-    }
-    return next((f" ({name})" for magic, name in known.items() if start.startswith(magic)), "")
+    count = f"{len(lines)} line{'s' if len(lines) != 1 else ''} of {place.shown}"
+    return ToolOutcome(text + told.removeprefix("\n") if told else text, message=count, display=brief(count))

@@ -11,7 +11,7 @@ from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
-from quintet.workspace.files import on_disk, read_text
+from quintet.workspace.files import as_text, on_disk, read_bytes
 from quintet.workspace.paths import PathGuard, Place
 from quintet.workspace.skills import FILE, Skill, digest_of, files_of, find_skills, split_front
 
@@ -93,7 +93,7 @@ class ReadSkillTool:
         if wanted not in files:
             raise Invalid(f"The skill {skill.name} has no file {one_line(given.file, 80)!r}.")
         place = Place(os.path.join(skill.directory, wanted), f"{skill.name}/{wanted}", skill.directory)
-        text = read_text(place) or ""
+        text = as_text(place, read_bytes(place) or b"")
         if wanted == FILE:
             text = split_front(text)[1].strip()
         notes = []

@@ -1,37 +1,46 @@
-"""The tool `shell`: one command line, its output as it comes, its end in words."""
+"""The tool `shell`: one command line, its output as it comes, its end in words; or its start, when it shall go on."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.ids import new_id
-from quintet.domain.item import ResultStatus
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
+from quintet.tools.shell_profile import ShellSettings, confined_note, network, unconfined_note, writable
+from quintet.tools.shell_words import block, outcome
+from quintet.workspace.background import Background
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
-from quintet.workspace.processes import Cause, Child, Ended, run_child
+from quintet.workspace.processes import Cause, Child, Ended, Receiver, run_child
+from quintet.workspace.sandbox.limits import limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
+from quintet.workspace.sandbox.warden import guarded
 
 TIMEOUT_S = 120.0
 TIMEOUT_MOST_S = 600.0
+BACKGROUND_S = 3_600.0
+BACKGROUND_MOST_S = 86_400.0
 COMMAND_LENGTH = 100_000
+WALLS = 3  # built anew when one falls before the command began: what it should hide can vanish while it is built
 OUTPUT_LIMIT = 256 * 1024 * 1024  # bytes; whoever writes more is ended
 
 SPEC = ToolSpec(
     "shell",
     "Run a shell command in the working directory and return its output. Nobody can type into it. It is ended after "
-    "the timeout, with everything it started.",
+    "the timeout, and with it everything it started. What shall go on, a server say, is started with "
+    "background: true; look at it with shell_output, end it with shell_stop.",
     {
         "type": "object",
         "properties": {
@@ -40,11 +49,15 @@ SPEC = ToolSpec(
                 "type": "boolean",
                 "description": "It needs the network; the person is told.",
             },
+            "background": {
+                "type": "boolean",
+                "description": "Return at once with an id; the command goes on.",
+            },
             "timeout_s": {
                 "type": "number",
                 "exclusiveMinimum": 0,
-                "maximum": TIMEOUT_MOST_S,
-                "description": "Seconds it may take, 120 unless said.",
+                "maximum": BACKGROUND_MOST_S,
+                "description": "Seconds it may take: 120 unless said, 600 at most; in the background 3600 and 86400.",
             },
         },
         "required": ["command"],
@@ -52,14 +65,17 @@ SPEC = ToolSpec(
     },
     Effect.EXECUTE,
 )
-UNCONFINED = "NOT SANDBOXED: it can do whatever you can"
-WITH_NETWORK = "with network"
 
 
 class ShellArguments(Arguments, frozen=True):
     command: Annotated[str, Meta(min_length=1, max_length=COMMAND_LENGTH)]
-    timeout_s: Annotated[float, Meta(gt=0, le=TIMEOUT_MOST_S)] = TIMEOUT_S
+    timeout_s: Annotated[float, Meta(gt=0, le=BACKGROUND_MOST_S)] | None = None
     network: bool = False
+    background: bool = False
+
+    @property
+    def limit_s(self) -> float:
+        return self.timeout_s or (BACKGROUND_S if self.background else TIMEOUT_S)
 
 
 class ShellTool:
@@ -69,98 +85,127 @@ class ShellTool:
         *,
         sandbox: Sandbox | None = None,
         guard: PathGuard | None = None,
+        background: Background | None = None,
+        settings: ShellSettings | None = None,
     ) -> None:
         self._environment = os.environ if environment is None else environment
         self._sandbox = sandbox or Sandbox(self._environment)
         self._guard = guard or PathGuard()
+        self._background = background or Background()
+        self._settings = settings or ShellSettings()
 
     @property
     def spec(self) -> ToolSpec:
         return SPEC
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
-        given = checked("shell", arguments, ShellArguments)
-        if "\0" in given.command or not given.command.strip():
-            raise Invalid("shell: a command needs words and cannot hold a NUL byte.")
+        given = _checked(arguments)
         normal = plain(given)
         state = await self._sandbox.state()
         confined = state.works and scope.confine is not Confine.OFF
-        notes = [] if confined else [UNCONFINED]
-        if confined and given.network and scope.mode is not Mode.ALLOW:
-            notes.append(WITH_NETWORK)
+        reach = network(scope.mode, self._settings, asked=given.network)
+        if confined:
+            notes = [confined_note(scope.mode, scope.confine, reach, asked=given.network)]
+        else:
+            notes = [unconfined_note(state, scope.confine)]
+        if given.background:
+            notes.append(f"goes on in the background for up to {given.limit_s:g} s")
         return Prepared(
             title=one_line(f"run {given.command.strip()}"),
             arguments=normal,
             command=given.command,
             cwd=scope.cwd,
-            digest=digest("shell", normal, scope.cwd),
+            digest=digest("shell", normal, await self._binding(given.command, scope.cwd)),
             notes=tuple(notes),
             confined=confined,
-            network=given.network,
+            network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
+    async def _binding(self, command: str, cwd: str) -> str:
+        """What a yes is bound to: the directory, the names the command sees, and the scripts it runs as they are."""
+        from quintet.workspace.command_digest import command_digest  # brings the parser along: with the first command
+
+        names = child_environment(self._environment, "")
+        return await asyncio.to_thread(command_digest, command, cwd, names, self._guard.workspace(cwd))
+
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
-        given = checked("shell", prepared.arguments, ShellArguments)
-        # Unique whatever the provider called the call: processes are found and ended by this name.
-        environment = child_environment(self._environment, f"{context.thread}:{context.call_id}:{new_id('cal')}")
-        shell = find_program("bash", environment) or "/bin/sh"
+        given = _checked(prepared.arguments)
+        if prepared.digest != digest("shell", prepared.arguments, await self._binding(given.command, prepared.cwd)):
+            raise Drifted("A script that this command runs, or its environment, was changed.")
+        child = self._child(given, prepared, context)
+        profile = self._profile(prepared, context) if prepared.confined else None
+        try:
+            if given.background:
+                return await self._start(given.command, child, profile, context)
+            return await self._wait_for(given.command, child, profile, context)
+        except OSError as error:
+            return failed(os_words(error, prepared.cwd))
+
+    async def _wait_for(self, command: str, child: Child, profile: Profile | None, context: ToolContext) -> ToolOutcome:
         decoder, kept, live = Decoder(), Kept(), Live(context.emit_output)
 
         def take(stream: str, text: str) -> None:
             kept.add(text)
             live.add(stream, text)
 
-        argv = (shell, "-c", "--", given.command)
-        receive = lambda stream, data: take(stream, decoder.text(stream, data))  # noqa: E731
         try:
-            if prepared.confined:
-                profile = self._profile(prepared, context)
-                async with self._sandbox.confined(argv, prepared.cwd, environment, profile) as inside:
-                    child = Child(inside.argv, prepared.cwd, inside.environment, given.timeout_s, OUTPUT_LIMIT)
-                    ended = await run_child(child, receive)
-            else:
-                child = Child(argv, prepared.cwd, environment, given.timeout_s, OUTPUT_LIMIT)
-                ended = await run_child(child, receive)
-        except OSError as error:
-            return failed(os_words(error, prepared.cwd))
+            ended = await self._run(child, profile, lambda stream, data: take(stream, decoder.text(stream, data)))
         finally:
             for stream, text in decoder.rest():
                 take(stream, text)
             live.close()
-        return _outcome(given, ended, kept)
+        return outcome(command, child, ended, kept.text())
+
+    async def _start(self, command: str, child: Child, profile: Profile | None, context: ToolContext) -> ToolOutcome:
+        name = await self._background.start(
+            context.thread, command, child, lambda receive, started: self._run(child, profile, receive, started)
+        )
+        text = (
+            f"Started in the background as {name}, for at most {child.timeout_s:g} s. "
+            f"See its output with shell_output, end it with shell_stop."
+        )
+        return ToolOutcome(text, message=f"runs in the background as {name}", display=(block(command, None),))
+
+    async def _run(
+        self, child: Child, profile: Profile | None, receive: Receiver, started: Callable[[], None] = lambda: None
+    ) -> Ended:
+        """Inside the wall of this profile; without one, where there is no profile."""
+        if profile is None:
+            loose = replace(child, argv=limited(child.argv, self._settings.caps))
+            return await run_child(loose, receive, started)
+        argv, limits = guarded(child.argv), rlimits(self._settings.caps)
+        for _ in range(WALLS):
+            async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
+                walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)
+                ended = await run_child(walled, receive, started)
+            if ended.cause is not Cause.NO_WALL:
+                break
+        return replace(ended, put_back=tuple(inside.put_back))
+
+    def _child(self, given: ShellArguments, prepared: Prepared, context: ToolContext) -> Child:
+        # Unique whatever the provider called the call: processes are found and ended by this name.
+        environment = child_environment(self._environment, f"{context.thread}:{context.call_id}:{new_id('cal')}")
+        shell = find_program("bash", environment) or "/bin/sh"
+        argv = (shell, "-c", "--", given.command)
+        return Child(argv, prepared.cwd, environment, given.limit_s, OUTPUT_LIMIT, self._settings.caps)
 
     def _profile(self, prepared: Prepared, context: ToolContext) -> Profile:
-        strict = context.mode is Mode.READ_ONLY or context.confine is Confine.READ_ONLY
-        network = context.mode is Mode.ALLOW or (prepared.network and context.mode is Mode.ASK)
-        return Profile(self._guard.workspace(context.cwd), writable=not strict, network="on" if network else "off")
+        """As the turn is now, which may be stricter than when the call was prepared."""
+        return Profile(
+            self._guard.workspace(context.cwd),
+            writable=writable(context.mode, context.confine),
+            network=network(context.mode, self._settings, asked=prepared.network),
+            scratch=self._sandbox.scratch(context.thread),
+        )
 
 
-def _outcome(given: ShellArguments, ended: Ended, kept: Kept) -> ToolOutcome:
-    words = _end_in_words(given, ended)
-    notes = [] if ended.cause is Cause.EXITED and not ended.code else [words]
-    if ended.left_behind:
-        plural = "es it had" if ended.left_behind > 1 else " it had"
-        notes.append(f"{ended.left_behind} process{plural} left running in the background ended with it")
-    text = kept.text() or "(no output)"
-    if notes:
-        text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
-    good = ended.cause is Cause.EXITED and not ended.code
-    return ToolOutcome(
-        text,
-        ResultStatus.OK if good else ResultStatus.ERROR,
-        words,
-        display=({"type": "shell", "command": given.command, "exit_code": ended.code},),
-    )
-
-
-def _end_in_words(given: ShellArguments, ended: Ended) -> str:
-    if ended.cause is Cause.TIMEOUT:
-        return f"ended after its limit of {given.timeout_s:g} s"
-    if ended.cause is Cause.FLOOD:
-        return f"ended because it wrote more than {OUTPUT_LIMIT // 1024 // 1024} MiB"
-    if ended.code < 0:
-        try:
-            return f"killed by {signal.Signals(-ended.code).name}"
-        except ValueError:
-            return f"killed by signal {-ended.code}"
-    return f"exit code {ended.code}"
+def _checked(arguments: dict[str, Any]) -> ShellArguments:
+    given = checked("shell", arguments, ShellArguments)
+    if "\0" in given.command or not given.command.strip():
+        raise Invalid("shell: a command needs words and cannot hold a NUL byte.")
+    if not given.background and given.limit_s > TIMEOUT_MOST_S:
+        raise Invalid(
+            f"shell: a command that is waited for may take at most {TIMEOUT_MOST_S:g} s.",
+            next_step="Start it with background: true.",
+        )
+    return given

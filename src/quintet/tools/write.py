@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Effect, Prepared, ToolOutcome, ToolSpec
-from quintet.tools.arguments import Arguments, checked, failed, one_line, plain
-from quintet.tools.change import Change, apply_change, digest_of
-from quintet.workspace.files import TEXT_LIMIT, on_disk, read_text
+from quintet.tools.arguments import Arguments, checked
+from quintet.tools.change import Change, carry_out, prepared_change, text_at
+from quintet.workspace.files import TEXT_LIMIT, on_disk
 from quintet.workspace.paths import PathGuard
+from quintet.workspace.seen import Seen
 
 SPEC = ToolSpec(
     "write",
@@ -35,8 +37,9 @@ class WriteArguments(Arguments, frozen=True):
 
 
 class WriteTool:
-    def __init__(self, guard: PathGuard) -> None:
+    def __init__(self, guard: PathGuard, seen: Seen) -> None:
         self._guard = guard
+        self._seen = seen
 
     @property
     def spec(self) -> ToolSpec:
@@ -45,27 +48,12 @@ class WriteTool:
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("write", arguments, WriteArguments)
         change = await on_disk(self._change, given, scope.cwd)
-        normal = plain(given)
-        return Prepared(
-            title=one_line(f"write {change.place.shown}"),
-            arguments=normal,
-            cwd=scope.cwd,
-            paths=(change.place.path,),
-            diff=change.diff(),
-            digest=digest_of("write", normal, scope.cwd, change),
-        )
+        return prepared_change("write", given, scope.cwd, change)
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("write", prepared.arguments, WriteArguments)
-        try:
-            return await on_disk(self._run, given, prepared)
-        except Invalid as error:
-            return failed(error.line(), error.message)
-
-    def _run(self, given: WriteArguments, prepared: Prepared) -> ToolOutcome:
-        change = self._change(given, prepared.cwd)
-        verb = "Created" if change.before is None else "Wrote"
-        return apply_change("write", change, prepared, f"{verb} {change.place.shown}.")
+        change_now = partial(self._change, given, prepared.cwd)
+        return await on_disk(carry_out, "write", change_now, prepared, self._seen, context.thread)
 
     def _change(self, given: WriteArguments, cwd: str) -> Change:
         place = self._guard.writing(given.path, cwd)
@@ -75,8 +63,5 @@ class WriteTool:
             raise Invalid("The content holds half of a surrogate pair, which no UTF-8 file can.") from error
         if size > TEXT_LIMIT:
             raise Invalid(f"The content is larger than {TEXT_LIMIT // 1024 // 1024} MiB.")
-        try:
-            before = read_text(place)
-        except OSError as error:
-            raise Invalid(f"{place.shown}: {error.strerror}.") from error
-        return Change(place, before, given.content)
+        before = text_at(place)
+        return Change(place, before, given.content, f"{'Created' if before is None else 'Wrote'} {place.shown}.")

@@ -1,96 +1,83 @@
-"""Shell commands as rules see them. Only one plain command with literal words is understood; whatever a shell would
-expand, chain, redirect or hand on to another interpreter is not, and what is not understood no rule allows.
+"""Shell commands as rules see them: one parser for policy and digests. Finds every simple command of a line, also
+behind wrappers; what it does not understand no rule allows, and what is over its limits is refused.
 """
 
 from __future__ import annotations
 
-import re
-
 from quintet.domain.ports import ParsedCommand
 from quintet.workspace.destructive import destructive_argv, destructive_text, destructive_words
+from quintet.workspace.shell_parsing.opaque import opaque
+from quintet.workspace.shell_parsing.structure import Structure
+from quintet.workspace.shell_parsing.wrappers import behind
 
-LENGTH_LIMIT = 10_000
-
-# Bare characters that mean themselves to every POSIX shell wherever they stand. Backslash is not among them on purpose.
-_BARE = re.compile(r"[A-Za-z0-9_@%+:,./^=-]+")
-_SINGLE = re.compile(r"'([^'\n\r\0]*)'")
-_DOUBLE = re.compile(r'"([^"$`\\!\n\r\0]*)"')
-_BLANK = re.compile(r"[ \t]+")
-_VERSION = re.compile(r"[0-9][0-9.]*$")
-
-_RUNNERS = """
-sh bash dash zsh ksh mksh ash fish csh tcsh rbash busybox toybox env sudo doas su runuser pkexec chroot unshare nsenter
-xargs parallel nohup nice ionice chrt taskset timeout setsid stdbuf script time watch entr flock strace ltrace gdb
-ssh sshpass eval exec source . command builtin trap coproc awk gawk mawk nawk sed
-"""
-_BUILTINS = """
-alias unalias bind caller cd compgen complete compopt declare typeset dirs disown enable exit export fc fg bg getopts
-hash history jobs let local logout mapfile readarray popd pushd read readonly return set shift shopt suspend test times
-type ulimit umask unset wait break continue
-"""
-_KEYWORDS = "if then elif else fi for while until do done case esac in select function"
-_NOT_PLAIN = frozenset((_RUNNERS + _BUILTINS + _KEYWORDS).split())
-# Options by which an otherwise plain program runs others or evaluates what it is given.
-_RUNS_BY_OPTION = {
-    **dict.fromkeys(("python", "pypy"), ("-c",)),
-    **dict.fromkeys(("perl", "ruby", "lua"), ("-e", "-E")),
-    **dict.fromkeys(("node", "nodejs", "bun", "deno"), ("-e", "-p", "--eval", "--print", "eval")),
-    **dict.fromkeys(("pwsh", "powershell"), ("-c", "-e", "-Command", "-EncodedCommand")),
-    "php": ("-r",),
-    "find": ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprintf", "-fls", "-fprint0"),
-    "printf": ("-v",),
-    "git": ("-c", "--exec-path", "--config-env", "--upload-pack", "--receive-pack", "--ext-diff"),
-}
+LENGTH_LIMIT = 10_000  # characters
+COMMANDS_LIMIT = 200
+DEPTH_LIMIT = 6  # texts inside texts
 
 
-class PlainCommandParser:
+class ShellCommandParser:
     """Plays domain.ports.CommandParser."""
 
     def parse(self, command: str) -> ParsedCommand:
-        words = _words(command) if len(command) <= LENGTH_LIMIT else None
-        if words is None or not _plain(words):
-            return ParsedCommand(understood=False, destructive=destructive_text(command))
-        argv = tuple(words)
+        if len(command) > LENGTH_LIMIT:
+            return ParsedCommand(understood=False, destructive=destructive_text(command), too_long=True)
+        reading = _Reading()
+        reading.text(command, 0)
+        if len(reading.argvs) > COMMANDS_LIMIT:
+            return ParsedCommand(understood=False, destructive=destructive_text(command), too_long=True)
+        destructive = any(destructive_argv(argv) for argv in reading.argvs) or destructive_words(command)
         return ParsedCommand(
-            understood=True, commands=(argv,), destructive=destructive_argv(argv) or destructive_words(command)
+            understood=reading.understood and bool(reading.argvs),
+            commands=tuple(reading.argvs),
+            destructive=destructive or (not reading.understood and destructive_text(command)),
+            writes=tuple(reading.writes),
         )
 
 
-def _words(command: str) -> list[str] | None:
-    """The literal words, or None as soon as one character could mean more than itself."""
-    words: list[str] = []
-    place = 0
-    text = command.strip(" \t")
-    while place < len(text):
-        blank = _BLANK.match(text, place)
-        place = blank.end() if blank else place
-        word = ""
-        start = place
-        while place < len(text) and text[place] not in " \t":
-            found = _BARE.match(text, place) or _SINGLE.match(text, place) or _DOUBLE.match(text, place)
-            if found is None:
-                return None
-            word += found[found.lastindex or 0]
-            place = found.end()
-        if place > start:
-            words.append(word)
-    return words or None
+class _Reading:
+    """One line, with the texts it hands on to further shells."""
+
+    def __init__(self) -> None:
+        self.argvs: list[tuple[str, ...]] = []
+        self.writes: list[str] = []
+        self.understood = True
+
+    def text(self, text: str, depth: int) -> None:
+        joined = _without_continuations(text)
+        if joined is None or depth > DEPTH_LIMIT or not _readable(joined):
+            self.understood = False
+            return
+        found = Structure(joined)
+        self.writes += found.writes
+        self.understood = self.understood and not found.trouble
+        for argv in found.argvs:
+            self._command(argv, depth)
+
+    def _command(self, argv: tuple[str, ...], depth: int) -> None:
+        waiting = [argv]
+        while waiting and len(self.argvs) <= COMMANDS_LIMIT:
+            argv = waiting.pop(0)
+            self.argvs.append(argv)
+            inner = behind(argv)
+            if inner is None:
+                self.understood = self.understood and not opaque(argv)
+                continue
+            self.understood = self.understood and inner.clear
+            guessing = not inner.clear  # guesses overlap: looked at, not followed
+            (self.argvs if guessing else waiting).extend(inner.argvs)
+            for text in inner.texts:
+                self.text(text, depth + 1)
 
 
-def _plain(words: list[str]) -> bool:
-    first = words[0]
-    name = first.rsplit("/", 1)[-1]
-    bare = _VERSION.sub("", name)  # python3.11 is python
-    if not name or "=" in first or first.startswith(("%", "-")) or name.lower() in _NOT_PLAIN:
-        return False
-    if any(ord(c) < 32 or ord(c) == 127 for word in words for c in word):
-        return False
-    runs = _RUNS_BY_OPTION.get(bare, ())
-    return not any(_holds(word, option) for word in words[1:] for option in runs)
+def _without_continuations(text: str) -> str | None:
+    """Bash removes a backslash before a newline everywhere but in a few places; with those in sight nothing is said."""
+    if "\\\n" not in text:
+        return text
+    if any(odd in text for odd in ("'", "<<", "#", "\\\\\n")):
+        return None
+    return text.replace("\\\n", "")
 
 
-def _holds(word: str, option: str) -> bool:
-    """Short options also count in a bundle (-Ic) and with their value glued on (-cpager=x)."""
-    if len(option) == 2 and word.startswith("-") and not word.startswith("--"):
-        return option[1] in word
-    return word == option or word.startswith(option + "=")
+def _readable(text: str) -> bool:
+    """No control, direction or invisible characters, and no blanks but those a shell knows."""
+    return all(c.isprintable() or c in "\n\t" for c in text) and not any(c.isspace() and c not in " \n\t" for c in text)

@@ -6,14 +6,25 @@ CONTEXT = 3
 _WORK_LIMIT = 4_000_000  # lines of one side times lines of the other that are still compared line by line
 
 
-def unified_diff(before: str | None, after: str, path: str) -> str:
-    """What changes at `path`; `before` is None for a new file. Empty when nothing changes."""
+def unified_diff(before: str | None, after: str | None, path: str) -> str:
+    """What changes at `path`; None where there is no file. Empty when nothing changes."""
     if before == after:
         return ""
-    old, new = _lines(before or ""), _lines(after)
+    old, new = _lines(before or ""), _lines(after or "")
     name = path.lstrip("/")
-    head = f"--- {'/dev/null' if before is None else 'a/' + name}\n+++ b/{name}\n"
+    head = f"--- {'/dev/null' if before is None else 'a/' + name}\n"
+    head += f"+++ {'/dev/null' if after is None else 'b/' + name}\n"
     return head + "".join(_hunks(old, new))
+
+
+def hunks(before: str | None, after: str) -> list[dict[str, int | str]]:
+    """The same change as pairs of texts, each with the line it begins at, for whoever draws it side by side."""
+    old, new = _lines(before or ""), _lines(after)
+    made: list[dict[str, int | str]] = []
+    for group in _groups(old, new) if before != after else []:
+        a, b, c, d = group[0][1], group[-1][2], group[0][3], group[-1][4]
+        made.append({"old_line": a + 1, "new_line": c + 1, "before": "".join(old[a:b]), "after": "".join(new[c:d])})
+    return made
 
 
 def _lines(text: str) -> list[str]:

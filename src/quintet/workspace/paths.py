@@ -1,5 +1,5 @@
-"""The path guard: every path a tool is given goes through here, is resolved with its symlinks and contained by
-component. It answers with a Place; how a Place is opened is the business of files.py.
+"""The path guard: every path from outside goes through here, is resolved with its symlinks and contained by component.
+It answers with a Place; how a Place is opened is the business of files.py. Knows no tool and no protocol.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import msgspec
 
 from quintet.domain.errors import Invalid
 from quintet.workspace.project_root import worktree_root
+from quintet.workspace.protected import fold, is_protected
 
 PATH_LIMIT = 4_096
+NAME_LIMIT = 255  # bytes of one name, on every file system that matters here
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -21,12 +23,18 @@ class Place(msgspec.Struct, frozen=True):
     shown: str  # as people and models read it: relative to the working directory where that is shorter
     root: str  # the workspace it is contained in
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The way from the root, name by name; empty for the root itself."""
+        inner = os.path.relpath(self.path, self.root)
+        return () if inner == os.curdir else tuple(inner.split(os.sep))
+
 
 class PathGuard:
     """Contains paths in the workspace of a working directory; `home`, where Quintet keeps its things, is never part."""
 
     def __init__(self, home: str = "") -> None:
-        self._home = os.path.realpath(home) if home else ""
+        self._home = fold(os.path.realpath(home)) if home else ""
 
     def workspace(self, cwd: str) -> str:
         """The directory that contains everything a thread working in `cwd` may touch."""
@@ -36,42 +44,76 @@ class PathGuard:
         return here if top in ("/", os.path.realpath(os.path.expanduser("~"))) else top
 
     def reading(self, path: str, cwd: str) -> Place:
-        return self._place(path, cwd)
+        """The place of a path given by whoever works in `cwd`; Invalid when it is not theirs."""
+        _spelled(path)
+        try:
+            here = os.path.realpath(cwd)
+            root = self.workspace(here)
+            resolved = os.path.realpath(os.path.join(here, path))
+            length = len(resolved.encode())
+        except (OSError, ValueError) as error:
+            # Not UTF-8, or links that changed while they were being followed.
+            raise Invalid(f"{_quoted(path)} is not a path this system can resolve.") from error
+        if length >= PATH_LIMIT:
+            raise Invalid(f"{_quoted(path)} leads to a path that is too long.")
+        if not contains(root, resolved):
+            raise Invalid(
+                f"{_quoted(path)} lies outside the workspace.",
+                next_step="Use a path inside the workspace; links that lead out of it are not followed.",
+            )
+        if self._in_home(resolved):
+            raise Invalid(f"{_quoted(path)} belongs to Quintet's own files, which stay closed.")
+        shown = os.path.relpath(resolved, here)
+        return Place(resolved, resolved if shown.startswith(os.pardir + os.sep) else shown, root)
 
     def writing(self, path: str, cwd: str) -> Place:
-        """Stricter than reading: git's own files decide what git runs, so nothing may be written among them."""
-        place = self._place(path, cwd)
-        inner = os.path.relpath(place.path, place.root).split(os.sep)
-        if any(part.casefold() == ".git" for part in inner):
-            raise Invalid(f"{place.shown} belongs to git itself; file tools do not write there.")
+        """Stricter than reading: what git, shells, editors and agents run by themselves is the person's to write."""
+        place = self.reading(path, cwd)
+        try:
+            protected = is_protected(place.root, place.path)
+        except OSError:
+            protected = True  # a link among the protected names changed while it was being followed
+        if protected:
+            raise Invalid(
+                f"{place.shown} is protected: it decides what runs on this machine, so only the person writes it.",
+                next_step="Say what should stand in it, and let the person put it there.",
+            )
         return place
 
     def hides(self, path: str) -> bool:
-        """Whether an absolute path lies in Quintet's own home."""
-        return bool(self._home) and contains(self._home, os.path.realpath(path))
-
-    def _place(self, path: str, cwd: str) -> Place:
-        if not path or len(path) > PATH_LIMIT:
-            raise Invalid("A path needs between 1 and 4096 characters.")
-        if "\0" in path:
-            raise Invalid("A path cannot hold a NUL byte.")
+        """Whether an absolute path lies in Quintet's own home, or leads there."""
+        if not self._home:
+            return False
         try:
-            here = os.path.realpath(cwd)
-            resolved = os.path.realpath(os.path.join(here, path))
-        except (OSError, ValueError) as error:
-            raise Invalid(f"{path[:200]!r} is not a path this system can resolve.") from error
-        root = self.workspace(here)
-        if not contains(root, resolved):
-            raise Invalid(
-                f"{path[:200]!r} lies outside the workspace.",
-                next_step="Use a path inside the workspace; links that lead out of it are not followed.",
-            )
-        if self.hides(resolved):
-            raise Invalid(f"{path[:200]!r} belongs to Quintet's own files, which tools never touch.")
-        shown = os.path.relpath(resolved, here)
-        return Place(resolved, resolved if shown.startswith(os.pardir + os.sep) else shown, root)
+            return self._in_home(path) or self._in_home(os.path.realpath(path))
+        except OSError:
+            return True  # a link that changes while it is being followed is nothing to be shown
+
+    def _in_home(self, resolved: str) -> bool:
+        """In any spelling that a file system may fold."""
+        return bool(self._home) and contains(self._home, fold(resolved))
 
 
 def contains(directory: str, path: str) -> bool:
     """Whether path is directory or lies under it, both absolute and resolved: by whole names, never by prefix."""
     return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+def _spelled(path: str) -> None:
+    """Refuse what cannot be a path, or could not be shown to a person as the path it is."""
+    if not path or len(path) > PATH_LIMIT:
+        raise Invalid("A path needs between 1 and 4096 characters.")
+    if "\0" in path:
+        raise Invalid("A path cannot hold a NUL byte.")
+    if any(c < " " or "\x7f" <= c <= "\x9f" for c in path):
+        raise Invalid(f"{_quoted(path)} holds a control character.")
+    try:
+        names = path.encode().split(b"/")
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{_quoted(path)} holds half of a surrogate pair, which no path does.") from error
+    if any(len(name) > NAME_LIMIT for name in names):
+        raise Invalid(f"A name in {_quoted(path)} is longer than {NAME_LIMIT} bytes.")
+
+
+def _quoted(path: str) -> str:
+    return repr(path[:200]) if path.isprintable() else ascii(path[:50])

@@ -1,5 +1,8 @@
-"""Finding and ending every process of a call: by process group, by session, by descent, and by the marker in its
+"""The processes of a command without a wall: found by process group, by session, by descent, and by the marker in the
 environment, which also finds those that left group and session. Linux reads /proc; elsewhere the group has to do.
+
+We do not adopt orphans (as a child subreaper): nobody would bury those that die, and a command that multiplies would
+fill the machine with its dead.
 """
 
 from __future__ import annotations
@@ -9,12 +12,64 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
 
 from quintet.workspace.environment import MARKER
 
 GRACE_S = 0.3  # between asking and killing
 LOOK_S = 0.02
 ROUNDS = 60  # of looking: a tree that forks faster than it is found is given up after that
+_BEGUN = 19  # the field of /proc/N/stat behind the name that tells one process from the next of its number
+
+
+class LooseTree:
+    """Of a child that was spawned without a wall, in a session of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], marker: str) -> None:
+        self._process = process
+        self._marker = marker
+        self._known: dict[int, bytes] = {}  # everyone ever found, by the time it began
+
+    def members(self, limit: int) -> set[int]:
+        return tree_of(self._process.pid, self._marker, self._known, limit)
+
+    def strike(self) -> None:
+        """SIGKILL for all who stayed in the group, and so for most. From any thread."""
+        _send((), self._process.pid, signal.SIGKILL)
+
+    @property
+    def lives_on(self) -> bool:
+        return group_lives(self._process.pid)
+
+    async def end(self, grace_s: float = GRACE_S) -> int:
+        """SIGTERM, a moment of grace, SIGKILL until nothing is left. How many processes there were beside the child."""
+        loop = asyncio.get_running_loop()
+        group = self._process.pid
+        found = await asyncio.to_thread(self.members, 0)
+        others = len(found - {group})
+        _send(found, group, signal.SIGTERM if grace_s else signal.SIGKILL)
+        deadline = loop.time() + grace_s
+        for _ in range(ROUNDS):
+            self._process.poll()
+            if not found:
+                break
+            await asyncio.sleep(LOOK_S)
+            found = await asyncio.to_thread(self.members, 0)
+            if loop.time() >= deadline:
+                _send(found, group, signal.SIGKILL)
+        self._process.poll()
+        return others
+
+    def end_now(self) -> None:
+        """SIGKILL at once, without an event loop: for the moments when there is none to wait on."""
+        for _ in range(ROUNDS):
+            found = self.members(0)
+            if not found:
+                break
+            _send(found, self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
 def group_lives(pid: int) -> bool:
@@ -28,36 +83,7 @@ def group_lives(pid: int) -> bool:
     return True
 
 
-async def end_tree(process: subprocess.Popen[bytes], marker: str) -> int:
-    """SIGTERM, a moment of grace, SIGKILL until nothing is left. How many processes there were beside the child."""
-    loop = asyncio.get_running_loop()
-    found = await asyncio.to_thread(tree_of, process.pid, marker)
-    others = len(found - {process.pid})
-    _send(found, process.pid, signal.SIGTERM)
-    deadline = loop.time() + GRACE_S
-    for _ in range(ROUNDS):
-        process.poll()
-        if not found:
-            break
-        await asyncio.sleep(LOOK_S)
-        found = await asyncio.to_thread(tree_of, process.pid, marker)
-        if loop.time() >= deadline:
-            _send(found, process.pid, signal.SIGKILL)
-    process.poll()
-    return others
-
-
-def end_tree_now(process: subprocess.Popen[bytes], marker: str) -> None:
-    """SIGKILL at once, without an event loop: for the moments when there is none to wait on."""
-    for _ in range(ROUNDS):
-        found = tree_of(process.pid, marker)
-        if not found:
-            break
-        _send(found, process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _send(pids: set[int], group: int, number: signal.Signals) -> None:
+def _send(pids: Iterable[int], group: int, number: signal.Signals) -> None:
     if group_lives(group):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
@@ -66,29 +92,73 @@ def _send(pids: set[int], group: int, number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def tree_of(pid: int, marker: str) -> set[int]:
-    """The living processes of the call (the dead that wait to be reaped left out). Blocking, a few milliseconds."""
+def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None, limit: int = 0) -> set[int]:
+    """The living processes of the call (the dead that wait to be reaped left out). Blocking, a few milliseconds.
+
+    `known` remembers between two looks: who was found once is found again, whatever it did to hide meanwhile. With a
+    limit it stops there, and looks at the youngest first: whoever multiplies is found at once.
+    """
+    known = {} if known is None else known
     parents: dict[int, int] = {}
+    begun: dict[int, bytes] = {}
     found: set[int] = set()
     tag = f"{MARKER}={marker}".encode()
     names = _processes()
     if not names:
         return {pid} if group_lives(pid) else set()
-    for name in names:
-        seen = _stat(name)
-        if seen is None or int(name) == os.getpid():
+    for name in sorted(names, key=int, reverse=True):
+        fields, number = _fields(name), int(name)
+        if fields is None or fields[0] in (b"Z", b"X") or number == os.getpid():
             continue
-        parent, group, session = seen
-        parents[int(name)] = parent
-        if pid in (group, session) or _carries(name, tag):
-            found.add(int(name))
-    if pid in parents:
-        found.add(pid)
+        parents[number], begun[number] = int(fields[1]), fields[_BEGUN]
+        in_session = pid in (number, int(fields[2]), int(fields[3]))
+        if in_session or known.get(number) == fields[_BEGUN] or _carries(name, tag):
+            found.add(number)
+            if len(found) == limit:
+                return found
     grown = True
     while grown:
-        children = {child for child, parent in parents.items() if parent in found}
-        grown = not children <= found
-        found |= children
+        below = {child for child, parent in parents.items() if parent in found}
+        grown = not below <= found
+        found |= below
+    known.update((number, begun[number]) for number in found)
+    return found
+
+
+def descendants(pid: int, limit: int) -> list[int]:
+    """Children and theirs, nearest first, at most so many. Blocking; reads only what belongs to the tree."""
+    below = children if _children_are_told() else _children_of_all().__getitem__
+    found: list[int] = []
+    place = -1
+    while place < len(found) and len(found) < limit:
+        found += below(pid if place < 0 else found[place])
+        place += 1
+    return found[:limit]
+
+
+def children(pid: int) -> list[int]:
+    """Empty for one that is gone."""
+    if not _children_are_told():
+        return _children_of_all()[pid]
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += [int(word) for word in file.read().split()]
+    return found
+
+
+@cache
+def _children_are_told() -> bool:
+    """Whether this kernel lists a process's children; some are built without."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def _children_of_all() -> defaultdict[int, list[int]]:
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for name in _processes():
+        if (fields := _fields(name)) is not None:
+            found[int(fields[1])].append(int(name))
     return found
 
 
@@ -99,17 +169,15 @@ def _processes() -> list[str]:
         return []
 
 
-def _stat(name: str) -> tuple[int, int, int] | None:
-    """Parent, group and session; None for one that is gone or dead."""
+def _fields(name: str) -> list[bytes] | None:
+    """State, parent, group, session and more of /proc/N/stat; None for one that is gone."""
     try:
         with open(f"/proc/{name}/stat", "rb") as file:
             # The program's name stands in brackets and may hold anything, brackets too: read behind the last one.
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    if len(fields) < 4 or fields[0] in (b"Z", b"X"):
-        return None
-    return int(fields[1]), int(fields[2]), int(fields[3])
+    return fields if len(fields) > _BEGUN else None
 
 
 def _carries(name: str, tag: bytes) -> bool:

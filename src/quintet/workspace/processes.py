@@ -1,4 +1,4 @@
-"""Running a child: a session of its own, nothing on stdin, its output handed on as it comes, an end in bounded time.
+"""Running a child: a session of its own, its output handed on as it comes, an end in bounded time.
 
 Returns when the child exits, not when its pipes close: a background process holding them must not hold us. Spawns with
 Popen and watches descriptors itself, because asyncio's own transports tie a child's end to its pipes in some versions.
@@ -7,31 +7,44 @@ Popen and watches descriptors itself, because asyncio's own transports tie a chi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
 from quintet.workspace.environment import MARKER
-from quintet.workspace.process_tree import end_tree, end_tree_now, group_lives
+from quintet.workspace.process_tree import GRACE_S, LooseTree
+from quintet.workspace.sandbox.limits import Caps
+from quintet.workspace.sandbox.namespace import WalledTree
+from quintet.workspace.sandbox.warden import Report
+from quintet.workspace.sandbox.watch import Watch
 
 READ_SIZE = 65_536
 DRAIN_S = 0.25  # how long output is awaited after the exit, when someone else still holds the pipes
 Receiver = Callable[[str, bytes], None]  # stream name, bytes
+_DEADLY = frozenset({*range(1, 32)} - {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH})
 
 
 class Cause(StrEnum):
     EXITED = "exited"
     TIMEOUT = "timeout"
     FLOOD = "flood"  # wrote more than it may
+    PROCESSES = "processes"  # more at a time than it may
+    MEMORY = "memory"
+    NO_WALL = "no wall"  # the sandbox fell before the command began
 
 
 class Ended(msgspec.Struct, frozen=True):
     cause: Cause
     code: int  # as waitpid says: negative = killed by that signal
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
+    put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
+    wall_words: str = ""  # what the wall said as it fell, before there was a command
 
 
 class Child(msgspec.Struct, frozen=True):
@@ -42,19 +55,25 @@ class Child(msgspec.Struct, frozen=True):
     environment: Mapping[str, str]
     timeout_s: float
     output_limit: int  # bytes of both streams together
+    caps: Caps | None = None  # None: a program of ours, which needs no watching
+    walled: bool = False  # argv is the sandbox's, with a warden inside
+    stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
 
-async def run_child(child: Child, receive: Receiver) -> Ended:
+async def run_child(child: Child, receive: Receiver, started: Callable[[], None] = lambda: None) -> Ended:
     """Run to the end. A cancel, or a failure of the receiver, ends the whole tree first and then goes on its way."""
     run = _Run(child, receive)
     try:
+        started()
         cause = await run.until_over()
         if cause is not Cause.EXITED:
-            await run.end()
+            # Whoever takes more than his share gets no moment to take more.
+            await run.tree.end(0 if cause in (Cause.PROCESSES, Cause.MEMORY) else GRACE_S)
         await run.drain()
-        left = await run.end() if group_lives(run.process.pid) else 0
-        code = run.process.poll()
-        return Ended(cause, -9 if code is None else code, left if cause is Cause.EXITED else 0)
+        left = await run.left_behind() if cause is Cause.EXITED else 0
+        if left is None:
+            return Ended(Cause.NO_WALL, run.code(), wall_words=run.held_words())
+        return Ended(cause, run.code(), left)
     except BaseException:
         await run.end_whatever_comes()
         raise
@@ -67,47 +86,52 @@ class _Run:
         self._loop = asyncio.get_running_loop()
         self._child = child
         self._receive = receive
-        self._marker = child.environment[MARKER]
         self._taken = 0
         self._over: asyncio.Future[Cause] = self._loop.create_future()
+        self._gone = asyncio.Event()  # the child has exited
         self._silent = asyncio.Event()  # both pipes are at their end
         self._pipes: dict[int, str] = {}
-        self.process = self._spawn()
+        self._held: list[tuple[str, bytes]] | None = [] if child.walled else None  # before the command has begun
+        self.process, self._report = self._spawn()
+        self.tree = (
+            WalledTree(self.process, self._gone) if child.walled else LooseTree(self.process, child.environment[MARKER])
+        )
         try:
+            _first_to_go(self.process.pid)
             self._watch = _watch_exit(self._loop, self.process.pid, self._exited)
         except BaseException:
-            end_tree_now(self.process, self._marker)
-            for handle in self._pipes:
-                os.close(handle)
+            self.tree.end_now()
+            self._let_go()
             raise
         for handle in self._pipes:
             self._loop.add_reader(handle, self._read, handle)
+        if self._report is not None:
+            self._loop.add_reader(self._report.pipe, self._hear)
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
-        out, out_end = os.pipe()
-        err, err_end = os.pipe()
+    def _spawn(self) -> tuple[subprocess.Popen[bytes], Report | None]:
+        ours, theirs = zip(*(os.pipe() for _ in range(3 if self._child.walled else 2)), strict=True)
         try:
             process = subprocess.Popen(
                 self._child.argv,
                 cwd=self._child.cwd,
                 env=dict(self._child.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=out_end,
-                stderr=err_end,
+                stdin=theirs[2] if self._child.walled else self._child.stdin,
+                stdout=theirs[0],
+                stderr=theirs[1],
                 close_fds=True,  # the journal's locks must never live on in a child
                 start_new_session=True,
             )
         except BaseException:
-            os.close(out)
-            os.close(err)
+            for handle in ours:
+                os.close(handle)
             raise
         finally:
-            os.close(out_end)
-            os.close(err_end)
-        os.set_blocking(out, False)
-        os.set_blocking(err, False)
-        self._pipes = {out: "stdout", err: "stderr"}
-        return process
+            for handle in theirs:
+                os.close(handle)
+        self._pipes = {ours[0]: "stdout", ours[1]: "stderr"}
+        for handle in self._pipes:
+            os.set_blocking(handle, False)
+        return process, Report(ours[2]) if self._child.walled else None
 
     def _read(self, handle: int) -> None:
         try:
@@ -120,13 +144,33 @@ class _Run:
             self._shut(handle)
             return
         self._taken += len(data)
+        if self._held is None:
+            self._hand_on(self._pipes[handle], data)
+        else:
+            self._held.append((self._pipes[handle], data))
+        if self._taken > self._child.output_limit:
+            self._finish(Cause.FLOOD)
+
+    def _hand_on(self, stream: str, data: bytes) -> None:
         try:
-            self._receive(self._pipes[handle], data)
+            self._receive(stream, data)
         except Exception as error:
             if not self._over.done():
                 self._over.set_exception(error)
-        if self._taken > self._child.output_limit:
-            self._finish(Cause.FLOOD)
+
+    def _hear(self) -> None:
+        """The warden speaks: what was written until now was the command's, not the wall's."""
+        if self._report is None:
+            return
+        if not self._report.read():
+            self._loop.remove_reader(self._report.pipe)
+        if self._report.begun:
+            held, self._held = self._held or [], None
+            for stream, data in held:
+                self._hand_on(stream, data)
+
+    def held_words(self) -> str:
+        return b"".join(data for _, data in self._held or []).decode("utf-8", "replace").strip()
 
     def _shut(self, handle: int) -> None:
         self._loop.remove_reader(handle)
@@ -136,6 +180,7 @@ class _Run:
             self._silent.set()
 
     def _exited(self) -> None:
+        self._gone.set()
         self._finish(Cause.EXITED)
 
     def _finish(self, cause: Cause) -> None:
@@ -143,38 +188,73 @@ class _Run:
             self._over.set_result(cause)
 
     async def until_over(self) -> Cause:
+        watch = Watch(self.tree, self._child.caps) if self._child.caps else None
+        watching = asyncio.ensure_future(watch.until_over()) if watch else None
+        ends: list[asyncio.Future[Any]] = [self._over] if watching is None else [self._over, watching]
         try:
-            return await asyncio.wait_for(asyncio.shield(self._over), self._child.timeout_s)
+            async with asyncio.timeout(self._child.timeout_s):
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             return Cause.TIMEOUT
+        finally:
+            if watching is not None and not watching.done():
+                watching.cancel()
+        if watch and watch.over:  # its blow may be felt before its word is heard
+            return Cause(watch.over)
+        if not self._over.done() and watching is not None:
+            watching.result()  # the watch itself has failed
+        return self._over.result()
 
     async def drain(self) -> None:
         """Take what the child wrote before it exited. What it wrote lies in the pipes already; the wait is bounded
         because whoever inherited them may keep them open, or go on writing, forever."""
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._silent.wait(), DRAIN_S)
-        except TimeoutError:
-            return
+        self._hear()
 
-    async def end(self) -> int:
-        """End every process of this call; how many there were beside the child itself."""
-        return await end_tree(self.process, self._marker)
+    async def left_behind(self) -> int | None:
+        """How many processes the child had left running; they have been ended. None: there never was a child."""
+        self._hear()
+        if self._report is not None:
+            return self._report.left_behind if self._report.begun else None
+        return await self.tree.end() if self.tree.lives_on else 0
+
+    def code(self) -> int:
+        code = self.process.poll()
+        if code is None:
+            return -signal.SIGKILL
+        # A wall tells death by signal as shells do.
+        return 128 - code if self._child.walled and code - 128 in _DEADLY else code
 
     async def end_whatever_comes(self) -> None:
         """The end of a cancelled call: a second cancel does not leave the tree alive."""
-        ending = asyncio.ensure_future(self.end())
+        ending = asyncio.ensure_future(self.tree.end())
         while not ending.done():
             try:
                 await asyncio.shield(ending)
             except asyncio.CancelledError:
                 continue
         if ending.cancelled():  # the loop itself is shutting down and took every task with it
-            end_tree_now(self.process, self._marker)
+            self.tree.end_now()
 
     def close(self) -> None:
         self._watch()
         for handle in list(self._pipes):
             self._shut(handle)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for handle in self._pipes:
+            os.close(handle)
+        if self._report is not None:
+            self._loop.remove_reader(self._report.pipe)
+            os.close(self._report.pipe)
+
+
+def _first_to_go(pid: int) -> None:
+    """Where the machine runs out of memory, the kernel takes the command and not Quintet."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
 def _watch_exit(loop: asyncio.AbstractEventLoop, pid: int, exited: Callable[[], None]) -> Callable[[], None]:

@@ -61,7 +61,7 @@ def _git_places(root: str) -> list[str]:
     git = os.path.join(root, ".git")
     admin = admin_directory(git)
     if not admin:
-        return [git]
+        return [git, *_bare_places(root)]
     places = [] if admin == git else [git]  # a link or a file that only names the directory elsewhere
     if not admin.startswith(root.rstrip(os.sep) + os.sep):
         return places
@@ -72,6 +72,13 @@ def _git_places(root: str) -> list[str]:
     for repository in (admin, *modules):
         places += [_first_absent(repository, name) for name in _GIT]
     return places
+
+
+def _bare_places(root: str) -> list[str]:
+    """A directory that is a repository itself, without a working tree: git obeys the files in it."""
+    if not all(os.path.lexists(os.path.join(root, name)) for name in ("HEAD", "objects", "refs")):
+        return []
+    return [_first_absent(root, name) for name in _GIT]
 
 
 def _modules(admin: str) -> list[str] | None:
@@ -110,8 +117,13 @@ def _first_absent(directory: str, name: str) -> str:
     return os.path.join(path, parts[-1])
 
 
+def fold(path: str) -> str:
+    """The path as the most forgiving file system would compare it. Only for refusing: two names may fold to one."""
+    return os.sep.join(_fold(name) for name in path.split(os.sep))
+
+
 def _folded(relative: str) -> tuple[str, ...]:
-    return tuple(_fold(part) for part in relative.split(os.sep))
+    return tuple(fold(relative).split(os.sep))
 
 
 def _fold(name: str) -> str:

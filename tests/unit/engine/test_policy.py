@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from quintet.domain.errors import Invalid
@@ -9,8 +11,9 @@ from quintet.domain.grant import Grant, Scope, Subject
 from quintet.domain.principal import local
 from quintet.domain.tool import Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode, strictest
-from quintet.engine.policy import Judgement, Policy, Verdict, parse_rules
-from quintet.workspace.commands import PlainCommandParser
+from quintet.engine.policy import Policy, Verdict
+from quintet.engine.rules import Judgement, parse_rules
+from quintet.workspace.commands import ShellCommandParser
 
 SHELL = ToolSpec("shell", "", {}, Effect.EXECUTE)
 WRITE = ToolSpec("write", "", {}, Effect.WRITE)
@@ -19,14 +22,18 @@ READ = ToolSpec("read", "", {}, Effect.NONE)
 
 def judge(
     call: Prepared, spec: ToolSpec = SHELL, mode: Mode = Mode.ASK, *, rules: dict[str, str] | None = None,
-    grants: tuple[Grant, ...] = (), protocol: str = "cli", now_ms: int = 0,
+    grants: tuple[Grant, ...] = (), protocol: str = "cli", now_ms: int = 0, required: bool | None = None,
+    project_rules: dict[str, str] | None = None,
 ) -> Verdict:  # fmt: skip
-    policy = Policy(parse_rules(rules or {}), PlainCommandParser())
-    return policy.judge(spec, call, mode, grants, protocol=protocol, root="thr_r", project="prj_p", now_ms=now_ms)
+    policy = Policy(parse_rules(rules or {}), ShellCommandParser(), sandbox_required=required)
+    return policy.judge(
+        spec, call, mode, grants, protocol=protocol, root="thr_r", project="prj_p", now_ms=now_ms,
+        rules=parse_rules(project_rules or {}),
+    )  # fmt: skip
 
 
-def run(command: str) -> Prepared:
-    return Prepared(f"run {command}", {}, command=command)
+def run(command: str, **more: Any) -> Prepared:
+    return Prepared(f"run {command}", {}, command=command, **more)
 
 
 def grant(**changes: object) -> Grant:
@@ -155,11 +162,15 @@ def test_a_deny_rule_holds_however_the_command_is_spelled(command: str, mode: Mo
     assert judge(run(command), mode=mode, rules={"shell: git push *": "deny"}).judgement is Judgement.DENY
 
 
-@pytest.mark.parametrize("command", ["bash -c 'git push x'", "g=git; $g push", "$(echo git) push"])
-def test_where_a_rule_says_no_what_is_not_understood_is_asked_even_in_mode_allow(command: str) -> None:
+@pytest.mark.parametrize("command", ["g=git; $g push", "$(echo git) push", "git $x", "git $x push", "PATH=. ls"])
+def test_where_a_rule_says_no_what_could_be_that_is_asked_even_in_mode_allow(command: str) -> None:
     verdict = judge(run(command), mode=Mode.ALLOW, rules={"shell: git push *": "deny"})
     assert verdict.judgement in (Judgement.ASK, Judgement.DENY)
     assert judge(run(command), mode=Mode.ALLOW).judgement is Judgement.ALLOW
+
+
+def test_unknown_words_behind_those_of_a_deny_rule_do_not_hold_up_other_commands() -> None:
+    assert judge(run("git log $x"), mode=Mode.ALLOW, rules={"shell: git push *": "deny"}).judgement is Judgement.ALLOW
 
 
 @pytest.mark.parametrize("command", ["python3.11 -c x", "nodejs -e x", "perl5.36 -e x", "pwsh -c x"])
@@ -167,9 +178,141 @@ def test_an_interpreter_given_code_is_not_understood_whatever_its_version(comman
     assert judge(run(command), rules={f"shell: {command.split()[0]} *": "allow"}).judgement is Judgement.ASK
 
 
-@pytest.mark.parametrize("command", ["python3 -m http.server", "curl -o x http://y", "make -C z"])
+@pytest.mark.parametrize("command", ["curl -o x http://y", "make -C z", "pytest -q"])
 def test_an_option_is_not_remembered_as_if_it_were_a_subcommand(command: str) -> None:
+    offer = judge(run(command)).offers[0]
+    assert (offer.pattern, offer.exact) == (tuple(command.split()), True)
+    kept = grant(pattern=offer.pattern, exact=True)
+    assert judge(run(command), grants=(kept,)).judgement is Judgement.ALLOW
+    assert judge(run(f"{command} more"), grants=(kept,)).judgement is Judgement.ASK
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern", "others"),
+    [
+        ("cd sub && pytest tests", ("pytest", "tests"), ["pytest other", "cd .. && pytest tests", "make"]),
+        ("cd sub && echo go && make test", ("make", "test"), ["make install"]),
+        ("timeout 60 make test", ("timeout", "60", "make", "test"), ["timeout 60 make install", "make install"]),
+        ("npm run build", ("npm", "run", "build"), ["npm run other", "npm install"]),
+        ("uv run pytest tests", ("uv", "run", "pytest", "tests"), ["uv run make"]),
+        ("cargo build", ("cargo", "build"), ["cargo install x"]),
+        ("make", ("make",), ["cargo build"]),
+    ],
+)
+def test_what_is_offered_covers_the_line_again_and_nothing_else(
+    command: str, pattern: tuple[str, ...], others: list[str]
+) -> None:
+    offer = judge(run(command)).offers[0]
+    assert offer.pattern == pattern
+    kept = grant(pattern=offer.pattern, exact=offer.exact)
+    assert judge(run(command), grants=(kept,)).judgement is Judgement.ALLOW
+    for other in [*others, f"{command}; make install", f"{command} > out", f"{command} $(make x)", f"sudo {command}"]:
+        assert judge(run(other), grants=(kept,)).judgement is Judgement.ASK, other
+
+
+@pytest.mark.parametrize(
+    "command", ["make a; make b", "a | b", "sh -c 'make x'", "ls > out", "python -c x", "$x", "a $x"]
+)
+def test_a_line_with_more_than_one_real_command_offers_nothing(command: str) -> None:
     assert judge(run(command)).offers == ()
+
+
+def test_several_rules_and_grants_cover_a_line_together_and_each_grant_is_named() -> None:
+    one, two = grant(id="grt_1", pattern=("make",)), grant(id="grt_2", pattern=("npm", "test"))
+    verdict = judge(run("make && npm test && git status"), rules={"shell: git status": "allow"}, grants=(one, two))
+    assert (verdict.judgement, verdict.grants) == (Judgement.ALLOW, ("grt_1", "grt_2"))
+    assert verdict.rule == "shell: git status; grt_1; grt_2"
+    assert judge(run("make && npm test"), grants=(one,)).judgement is Judgement.ASK
+
+
+@pytest.mark.req("security:S27")
+@pytest.mark.parametrize("command", ["rm -rf x", "ls; rm -rf x", "sh -c 'rm -rf x'", "sudo rm -rf x", "A=1 rm -rf x"])
+def test_nothing_remembered_covers_the_destructive_class(command: str) -> None:
+    every = (grant(subject=Subject.TOOL, pattern=()), grant(pattern=("rm",)), grant(pattern=("ls",)))
+    rules = {"shell": "allow", "shell: rm *": "allow", "shell: ls *": "allow", "shell: sh *": "allow"}
+    verdict = judge(run(command), rules=rules, grants=every)
+    assert (verdict.judgement, verdict.offers, verdict.destructive) == (Judgement.ASK, (), True)
+    assert judge(run(command), mode=Mode.READ_ONLY, rules=rules, grants=every).judgement is Judgement.DENY
+    assert judge(run(command), mode=Mode.ALLOW).judgement is Judgement.ALLOW
+
+
+@pytest.mark.parametrize("call", [run("ls", confined=False), run("ls", network=True), run("ls > out"), run("A=1 ls")])
+def test_a_grant_for_the_whole_tool_covers_only_calls_that_are_confined_plain_and_without_network(
+    call: Prepared,
+) -> None:
+    whole = grant(subject=Subject.TOOL, pattern=())
+    assert judge(run("ls"), grants=(whole,)).judgement is Judgement.ALLOW
+    assert judge(call, grants=(whole,)).judgement is Judgement.ASK
+
+
+UNCONFINED = [
+    (Mode.READ_ONLY, None, Judgement.ASK), (Mode.READ_ONLY, False, Judgement.ASK),
+    (Mode.READ_ONLY, True, Judgement.DENY),
+    (Mode.ASK, None, Judgement.ASK), (Mode.ASK, False, Judgement.ASK), (Mode.ASK, True, Judgement.DENY),
+    (Mode.ALLOW, None, Judgement.ASK), (Mode.ALLOW, False, Judgement.ALLOW), (Mode.ALLOW, True, Judgement.DENY),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "required", "expected"), UNCONFINED)
+def test_without_a_sandbox_each_command_is_put_to_the_person_unless_they_said_otherwise(
+    mode: Mode, required: bool | None, expected: Judgement
+) -> None:
+    every = (grant(pattern=("ls",)), grant(subject=Subject.TOOL, pattern=()))
+    verdict = judge(run("ls", confined=False), mode=mode, rules={"shell": "allow"}, grants=every, required=required)
+    assert (verdict.judgement, verdict.offers) == (expected, ())
+
+
+def test_a_grant_made_without_network_never_covers_a_call_with_it() -> None:
+    plain, wide = grant(pattern=("npm", "ci")), grant(pattern=("npm", "ci"), network=True)
+    asked = judge(run("npm ci", network=True), grants=(plain,), rules={"shell: npm *": "allow"})
+    assert (asked.judgement, {o.network for o in asked.offers}) == (Judgement.ASK, {True})
+    assert "with network" in asked.offers[0].words()
+    assert judge(run("npm ci", network=True), grants=(wide,)).judgement is Judgement.ALLOW
+    assert judge(run("npm ci"), grants=(wide,)).judgement is Judgement.ALLOW
+
+
+@pytest.mark.req("security:S23")
+@pytest.mark.parametrize("mode", list(Mode))
+def test_content_of_a_project_is_agreed_to_by_its_hash_in_every_mode(mode: Mode) -> None:
+    def skill(digest: str) -> Prepared:
+        return Prepared("read the skill x", {}, always_ask="of the project", content=("skill", "x", digest))
+
+    asked = judge(skill("aa"), READ, mode)
+    assert asked.judgement is Judgement.ASK
+    offer = asked.offers[0]
+    assert (offer.subject, offer.pattern) == (Subject.CONTENT, ("skill", "x", "aa"))
+    kept = grant(tool="read", subject=Subject.CONTENT, pattern=offer.pattern)
+    assert judge(skill("aa"), READ, mode, grants=(kept,)).judgement is Judgement.ALLOW
+    assert judge(skill("bb"), READ, mode, grants=(kept,)).judgement is Judgement.ASK
+    whole = grant(tool="read", subject=Subject.TOOL, pattern=())
+    assert judge(skill("aa"), READ, mode, grants=(whole,)).judgement is Judgement.ASK
+
+
+@pytest.mark.parametrize("mode", [Mode.ASK, Mode.ALLOW])
+def test_what_always_asks_is_asked_unless_a_rule_names_its_target(mode: Mode) -> None:
+    fetch = ToolSpec("web_fetch", "", {}, Effect.NETWORK)
+    call = Prepared("fetch it", {}, paths=("http://docs.example/a",), always_ask="not encrypted")
+    assert judge(call, fetch, mode).judgement is Judgement.ASK
+    assert judge(call, fetch, mode, rules={"web_fetch": "allow"}).judgement is Judgement.ASK
+    assert judge(call, fetch, mode, rules={"web_fetch: http://docs.example/*": "allow"}).judgement is Judgement.ALLOW
+    assert judge(call, fetch, mode, rules={"web_fetch: http://other/*": "allow"}).judgement is Judgement.ASK
+
+
+@pytest.mark.req("security:S21")
+def test_rules_of_a_project_tighten_and_never_allow() -> None:
+    assert judge(run("make"), project_rules={"shell: make *": "allow"}).judgement is Judgement.ASK
+    assert judge(run("make"), mode=Mode.ALLOW, project_rules={"shell: make *": "deny"}).judgement is Judgement.DENY
+    allowed = {"shell: make *": "allow"}
+    assert judge(run("make"), rules=allowed, project_rules={"shell: make *": "ask"}).judgement is Judgement.ASK
+
+
+def test_the_same_call_mode_rules_and_grants_get_the_same_verdict() -> None:
+    grants = (grant(), grant(id="grt_2", pattern=("make",)))
+    for command in ("git status", "make && git status", "ls $x", "rm -rf x", "git push", "A=1 x", "cd x && make"):
+        for mode in Mode:
+            rules = {"shell: git push *": "deny", "shell: ls *": "allow"}
+            verdicts = [judge(run(command), mode=mode, rules=rules, grants=grants) for _ in range(3)]
+            assert verdicts[0] == verdicts[1] == verdicts[2]
 
 
 def test_a_program_in_another_place_is_not_covered_by_an_allow_rule() -> None:

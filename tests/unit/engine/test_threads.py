@@ -123,7 +123,7 @@ async def test_a_fork_inside_a_compacted_stretch_takes_the_originals(one: Proces
 @pytest.mark.req("mechanisms:M5.revert", "mechanisms:M5.hidden")
 async def test_revert_hides_until_unrevert_and_hidden_items_stay_listable(one: Process) -> None:
     thread = await talk(one, "apple", "banana")
-    reverted = await one.threads.revert(thread, 2)
+    reverted = (await one.threads.revert(thread, 2)).thread
     assert [reverted.view.is_hidden(n) for n in (1, 2, 3, 4)] == [False, False, True, True]
     assert len(await one.threads.items(thread)) == 4
     assert await words(one, thread) == ["apple", "apple!"]

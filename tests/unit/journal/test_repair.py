@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 from quintet.domain import event as ev
+from quintet.domain.checkpoint import Secured
 from quintet.domain.errors import Busy, QuintetError, StorageDamaged, StorageFull, VersionMismatch
 from quintet.domain.event import Draft, Event
 from quintet.domain.item import Damaged
@@ -199,6 +200,25 @@ async def test_a_lost_first_page_with_header_and_schema_costs_no_row(tmp_path: P
     journal = await open_journal(tmp_path, protocol="test")
     assert await everything(journal) == before
     await journal.close()
+
+
+@pytest.mark.req("mechanisms:M8.index")
+async def test_the_list_of_checkpoints_is_made_anew_from_the_events_that_were_saved(tmp_path: Path) -> None:
+    journal = await open_journal(tmp_path, protocol="test")
+    _, lease = await started(journal)
+    for n in range(300):
+        await journal.append([Draft(ev.CheckpointMade(f"c{n}", "shell", Secured("/w")))], lease=lease)
+    before = await journal.checkpoints()
+    await journal.finish(lease, DONE)
+    await journal.close()
+    for page in {1, *(n for n, _ in tree_pages(tmp_path, "checkpoints"))}:
+        change(tmp_path, page, zeroed)
+    assert (await repair(tmp_path)).outcome == "repaired"
+    again = await open_journal(tmp_path, protocol="test")
+    assert len(before) == 300
+    assert await again.checkpoints() == before
+    assert await again.unknown_effects() == [], "its rows were taken for another table's"
+    await again.close()
 
 
 async def test_client_keys_are_kept_from_every_level_of_their_tree(tmp_path: Path) -> None:

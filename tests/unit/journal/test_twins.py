@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quintet.domain import event as ev
+from quintet.domain.checkpoint import Secured
 from quintet.domain.command import Outcome
 from quintet.domain.errors import QuintetError
 from quintet.domain.event import Draft
@@ -111,6 +112,14 @@ class World:
             self.requests.append(request.id)
         return events
 
+    async def do_checkpoint(self, n: int, journal: StoredJournal) -> Any:
+        call, thread = f"cal_{n % 4}", self.pick(self.threads, n)
+        if n % 3 == 0:
+            return await journal.append([Draft(ev.FilesRestored("/w", ViewReason.REVERT), thread)])
+        made = ev.CheckpointMade(call, "shell", Secured("/w"))
+        said = made if n % 3 == 1 else ev.CheckpointSettled(call, "shell", "/w")
+        return await journal.append([Draft(said)], lease=self.lease(n))
+
     async def do_push(self, n: int, journal: StoredJournal) -> Any:
         lease = self.lease(n)
         journal.push([text_delta(f"itm_{n % 3}", k, f"w{k} ") for k in range(n % 4)], lease)
@@ -174,12 +183,16 @@ class World:
             await journal.items(thread, newest=n % 2 == 0, limit=3),
             await journal.turns(thread, live=n % 2 == 0),
             await journal.commands(thread),
+            await journal.checkpoints(thread=thread if n % 2 else "", after=n),
+            sorted(self.plain(e) for e in await journal.open_checkpoints()),
         ]
 
     async def all_told(self) -> str:
         events = await everything(self.journals[0])
         assert not any(e.damaged for e in events)
         unknown = await self.journals[0].unknown_effects()
+        found = await self.journals[0].checkpoints()
+        assert found == [e for e in events if e.kind in ("checkpoint.made", "checkpoint.settled", "files.restored")]
         return self.plain([events, unknown, await self.journals[0].marks()])
 
 

@@ -23,10 +23,6 @@ async def answered(*bodies: Body, **options) -> str:
     return text_in(chunks)
 
 
-def edited(path: str, old: str, new: str) -> tuple[str, dict]:
-    return "edit", {"path": path, "edits": [{"old": old, "new": new}]}
-
-
 @pytest.mark.parametrize(
     ("message", "call"),
     [
@@ -52,12 +48,6 @@ def edited(path: str, old: str, new: str) -> tuple[str, dict]:
         ("write a:b.txt: c", ("write", {"path": "a:b.txt", "content": "c"})),
         ("write a.txt:", ("write", {"path": "a.txt", "content": ""})),
         ("write a.txt:   indented", ("write", {"path": "a.txt", "content": "  indented"})),
-        ("replace foo with bar in a.py", edited("a.py", "foo", "bar")),
-        ("Replace  foo  WITH  bar  IN  a.py", edited("a.py", "foo", "bar")),
-        ("replace a b with c d in e.txt", edited("e.txt", "a b", "c d")),
-        ('replace "x with y" with "in z" in "my file"', edited("my file", "x with y", "in z")),
-        ('replace foo with "" in a.py', edited("a.py", "foo", "")),
-        ("replace x with y in z in f.txt", edited("f.txt", "x", "y in z")),
         ("todo A; B ;; C", ("todo", {"todos": [{"text": t, "status": "pending"} for t in "ABC"]})),
         (
             "ask Tea or coffee? | Tea |Coffee",
@@ -70,6 +60,33 @@ def edited(path: str, old: str, new: str) -> tuple[str, dict]:
 )
 async def test_each_command_becomes_its_tool_call(message: str, call: tuple[str, dict]):
     assert await called(message) == call
+
+
+@pytest.mark.parametrize(
+    ("message", "path", "old", "new"),
+    [
+        ("replace foo with bar in a.py", "a.py", "foo", "bar"),
+        ("Replace  foo  WITH  bar  IN  a.py", "a.py", "foo", "bar"),
+        ("replace a b with c d in e.txt", "e.txt", "a b", "c d"),
+        ('replace "x with y" with "in z" in "my file"', "my file", "x with y", "in z"),
+        ('replace foo with "" in a.py', "a.py", "foo", ""),
+        ("replace x with y in z in f.txt", "f.txt", "x", "y in z"),
+    ],
+)
+async def test_a_replacement_reads_the_file_then_edits_it_then_tells_of_the_edit(message, path, old, new):
+    so_far: list[Body] = [user_text(message)]
+    steps = [("read", {"path": path}), ("edit", {"path": path, "edits": [{"old": old, "new": new}]})]
+    for number, step in enumerate(steps):
+        ((_, name, given),) = calls_in(await all_chunks(OfflineProvider(), request_of(so_far)))
+        assert (name, json.loads(given)) == step
+        result = ToolResult(f"c{number}", name, ResultStatus.OK, f"words of {name}")
+        so_far += [ToolCall(f"c{number}", name, given), result]
+    assert await answered(*so_far) == "words of edit"
+
+
+async def test_a_replacement_whose_file_cannot_be_read_goes_no_further():
+    read = done("read", {"path": "a"}, "There is no file a.", ResultStatus.ERROR)
+    assert await answered(user_text("replace x with y in a"), *read) == "`read` did not work: There is no file a."
 
 
 async def test_a_call_is_streamed_in_pieces_and_ends_the_step_with_tool_calls():

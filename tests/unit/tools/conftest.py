@@ -36,9 +36,14 @@ def context(workspace: Path) -> FakeToolContext:
 
 
 @pytest.fixture
-def use(workspace: Path, tools: dict[str, Any], context: FakeToolContext) -> Use:
+def scope(context: FakeToolContext) -> CallScope:
+    return CallScope(context.cwd, context.thread)
+
+
+@pytest.fixture
+def use(tools: dict[str, Any], context: FakeToolContext, scope: CallScope) -> Use:
     async def call(name: str, **arguments: Any) -> ToolOutcome:
-        prepared = await tools[name].prepare(arguments, CallScope(str(workspace)))
+        prepared = await tools[name].prepare(arguments, scope)
         return await tools[name].run(prepared, context)
 
     return call

@@ -56,6 +56,8 @@ async def test_todos_are_set_and_shown(use, context):
     done = await use("todo", todos=[{"text": "a", "status": "done"}, {"text": "b"}])
     assert context.todos == [Todo("a", "done"), Todo("b", "pending")]
     assert (done.text, done.message) == ("[x] a\n[ ] b", "2 things to do, 1 done")
+    items = [{"text": "a", "status": "done"}, {"text": "b", "status": "pending"}]
+    assert done.display == ({"type": "todo", "items": items},)
     assert (await use("todo", todos=[])).text == "[the list is empty]"
     assert context.todos == []
 
@@ -72,11 +74,16 @@ def test_every_tool_says_what_it_can_change():
         "read",
         "list",
         "grep",
+        "read_skill",
+        "glob",
         "todo",
         "ask_user",
+        "shell_output",
+        "shell_stop",
     }
     assert {name for name, effect in effects.items() if effect is Effect.WRITE} == {"write", "edit"}
     assert effects["shell"] is Effect.EXECUTE
+    assert effects["web_fetch"] is Effect.NETWORK
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.spec.name)

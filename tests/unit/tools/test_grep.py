@@ -33,9 +33,10 @@ async def test_matches_are_told_by_path_line_and_text_in_order(use, tree):
         "a.py:1:import os",
         "src/b.py:1:import re",
         "src/deep/c.ts:1:import x",
-        "we:ird\x1b.txt:1:import colon: yes",
+        "we:ird\\x1b.txt:1:import colon: yes",
     ]
-    assert done.message == "4 matches"
+    assert done.message == "4 matches in 4 files"
+    assert done.display == ({"type": "brief", "text": "4 matches in 4 files"},)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,11 @@ async def test_matches_are_told_by_path_line_and_text_in_order(use, tree):
         ({"path": "src"}, ["src/b.py", "src/deep/c.ts"]),
         ({"path": "a.py"}, ["a.py"]),
         ({"path": "src", "glob": "*.ts"}, ["src/deep/c.ts"]),
+        ({"path": "src", "glob": "deep/*"}, ["src/deep/c.ts"]),
+        ({"path": "src", "glob": "src/deep/*"}, ["src/deep/c.ts"]),
+        ({"path": "src/deep/c.ts", "glob": "src/**"}, ["src/deep/c.ts"]),
+        ({"glob": "*.{py,ts}"}, ["a.py", "src/b.py", "src/deep/c.ts"]),
+        ({"glob": "deep"}, ["src/deep/c.ts"]),
     ],
 )
 async def test_path_and_glob_narrow_the_search(use, tree, place, paths):
@@ -85,25 +91,109 @@ async def test_links_that_lead_out_are_not_searched(use, workspace, tmp_path):
     assert (await use("grep", pattern="treasure")).text == "No match."
 
 
-async def test_an_expression_that_never_ends_is_ended(workspace, context, monkeypatch, tmp_path):
+async def test_a_searcher_that_never_ends_is_ended_and_what_it_found_is_told(workspace, context, monkeypatch, tmp_path):
     slow = tmp_path / "bin" / "rg"
     slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nprintf 'a\\0001:first\\nto'\nsleep 300\n")
+    said = [
+        '{"type":"match","data":{"path":{"text":"./a"},"lines":{"text":"first\\n"},"line_number":1}}',
+        '{"type":"end","data":{"path":{"text":"./a"},"binary_offset":null}}',
+        '{"type":"match","data":{"path":{"text":"./b"},"lines":{"text":"torn\\n"},"line_num',
+    ]
+    (tmp_path / "said").write_text("\n".join(said))
+    slow.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexec sleep 300\n")
     slow.chmod(0o755)
-    monkeypatch.setattr("quintet.tools.grep.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("quintet.workspace.search.TIMEOUT_S", 1.0)
     tool = GrepTool(PathGuard(), {"PATH": f"{slow.parent}:/usr/bin:/bin"})
     prepared = await tool.prepare({"pattern": "(a+)+$"}, CallScope(str(workspace)))
     done = await asyncio.wait_for(tool.run(prepared, context), 10)
-    assert done.text.startswith("a:1:first\n[the search was ended after")
+    assert done.text == "a:1:first\n[the search was ended after 1 s; there may be more]"
 
 
-async def test_without_any_searcher_it_says_so(workspace, context):
-    tool = GrepTool(PathGuard(), {"PATH": "/nowhere"})
-    done = await tool.run(await tool.prepare({"pattern": "x"}, CallScope(str(workspace))), context)
-    assert done.text == "Neither ripgrep nor grep is installed here."
+async def test_without_ripgrep_it_searches_all_the_same(tree, context):
+    tool = GrepTool(PathGuard(), {"PATH": "/nowhere"}, home=str(tree / "quintet-home"))
+
+    async def used(**arguments):
+        return await tool.run(await tool.prepare(arguments, CallScope(str(tree))), context)
+
+    done = await used(pattern="^import [a-z]", glob="*.py")
+    assert done.text.splitlines() == ["a.py:1:import os", "src/b.py:1:import re"]
+    refused = await used(pattern=r"\p{L}")
+    assert refused.status is ResultStatus.ERROR
+    assert "without ripgrep this expression cannot be used" in refused.text
 
 
-@pytest.mark.parametrize("arguments", [{}, {"pattern": ""}, {"pattern": "a\nb"}, {"pattern": "a", "flags": "i"}])
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [("files", ["a.py", "src/b.py", "src/deep/c.ts"]), ("count", ["a.py:1", "src/b.py:1", "src/deep/c.ts:1"])],
+)
+async def test_files_and_counts_are_told_instead_of_lines(use, tree, output, lines):
+    done = await use("grep", pattern="IMPORT", output=output, ignore_case=True, glob="*.{py,ts}")
+    assert done.text.splitlines() == lines
+    cut = await use("grep", pattern="import", output=output, glob="*.{py,ts}", limit=1)
+    assert cut.text.splitlines() == [lines[0], "[2 more files are not shown]"]
+
+
+async def test_context_is_shown_as_grep_shows_it(use, workspace):
+    (workspace / "f").write_text("one\nhit\nthree\nfour\nfive\nhit\n")
+    done = await use("grep", pattern="hit", context=1)
+    assert done.text.splitlines() == ["f-1-one", "f:2:hit", "f-3-three", "--", "f-5-five", "f:6:hit"]
+
+
+async def test_long_lines_and_long_results_are_cut_and_told(use, workspace):
+    (workspace / "f").write_text("hit" + "x" * 600 + "\n")
+    done = await use("grep", pattern="hit")
+    assert done.text == "f:1:hit" + "x" * 497 + "… [cut]"
+    (workspace / "f").write_text(("hit" + "x" * 400 + "\n") * 1_000)
+    done = await use("grep", pattern="hit", limit=1_000)
+    assert len(done.text) < 61_000
+    shown = len(done.text.splitlines()) - 1
+    assert done.text.endswith(f"[{1_000 - shown} more matches are not shown]")
+    assert done.message == "1,000 matches in 1 file"
+
+
+async def test_line_ends_of_windows_are_not_shown(use, workspace):
+    (workspace / "f").write_bytes(b"hit\r\n")
+    assert (await use("grep", pattern="hit")).text == "f:1:hit"
+
+
+async def test_a_place_that_is_not_there_is_told(use, workspace):
+    assert (await use("grep", pattern="x", path="nowhere")).text == "There is no file or directory nowhere."
+
+
+@pytest.mark.req("security:S16")
+@pytest.mark.parametrize("tool", ["grep", "glob"])
+@pytest.mark.parametrize(
+    "path", ["..", "/etc", "out", "out/passwd", "a/../..", "/proc/self/root/etc", "x\0", "quintet-home"]
+)
+async def test_a_path_outside_the_workspace_is_not_searched(tools, tree, tool, path):
+    (tree / "out").symlink_to("/etc")
+    with pytest.raises(Invalid):
+        await tools[tool].prepare({"pattern": "root", "path": path}, CallScope(str(tree)))
+
+
+@pytest.mark.req("security:S16")
+@pytest.mark.parametrize("tool", ["grep", "glob"])
+async def test_a_link_that_leads_out_since_it_was_prepared_is_not_searched(tools, tree, context, tool):
+    prepared = await tools[tool].prepare({"pattern": "passwd", "path": "src"}, CallScope(str(tree)))
+    (tree / "src").rename(tree / "moved")
+    (tree / "src").symlink_to("/etc")
+    done = await tools[tool].run(prepared, context)
+    assert done.status is ResultStatus.ERROR
+    assert "outside the workspace" in done.text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"pattern": ""},
+        {"pattern": "a\nb"},
+        {"pattern": "a", "flags": "i"},
+        {"pattern": "a", "context": 21},
+        {"pattern": "a", "limit": 0},
+        {"pattern": "a", "output": "lines"},
+    ],
+)
 async def test_wrong_arguments_are_refused_in_words(tools, workspace, arguments):
     with pytest.raises(Invalid, match="grep: "):
         await tools["grep"].prepare(arguments, CallScope(str(workspace)))

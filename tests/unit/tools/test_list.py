@@ -10,6 +10,7 @@ async def test_names_are_sorted_and_marked_and_git_is_left_out(use, workspace):
     (workspace / "c").symlink_to("b")
     done = await use("list")
     assert (done.text, done.message) == ("a.txt\nb/\nc@", "3 entries in .")
+    assert done.display == ({"type": "brief", "text": "3 entries in ."},)
 
 
 async def test_a_large_directory_is_cut_and_says_so(use, workspace):

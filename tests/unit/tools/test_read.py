@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import base64
 import os
 
 import pytest
 
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ResultStatus
+from quintet.domain.item import ImagePart, ResultStatus
 from quintet.domain.tool import CallScope
 
 
@@ -13,6 +14,7 @@ async def test_a_file_is_returned_as_it_is(use, workspace):
     (workspace / "a.txt").write_bytes(b"one\r\ntwo\xc3\xa4\nthree")
     done = await use("read", path="a.txt")
     assert (done.text, done.message) == ("one\r\ntwoä\nthree", "3 lines of a.txt")
+    assert done.display == ({"type": "brief", "text": "3 lines of a.txt"},)
 
 
 async def test_a_range_of_lines_tells_where_to_read_on(use, workspace):
@@ -52,11 +54,52 @@ async def test_bytes_that_are_no_utf8_are_shown_and_told(use, workspace):
     assert (await use("read", path="a.txt")).text == "caf\ufffd\n[some bytes are not UTF-8 and are shown as \ufffd]"
 
 
-async def test_a_binary_file_is_named_not_shown(use, workspace):
-    (workspace / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
-    done = await use("read", path="a.png")
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"%PDF-1.7\n\0", " (PDF)"),
+        (b"\x7fELF\2\1\1\0", " (ELF program)"),
+        (b"PK\3\4\0\0", " (zip)"),
+        (b"\xff\xfea\0b\0", " (UTF-16 text)"),
+        (b"RIFF\0\0\0\0WAVE", ""),
+        (b"\0\1", ""),
+    ],
+)
+async def test_a_binary_file_is_named_not_shown(use, workspace, start, kind):
+    (workspace / "a.bin").write_bytes(start)
+    done = await use("read", path="a.bin")
     assert done.status is ResultStatus.ERROR
-    assert "binary file (PNG) of 11 bytes" in done.text
+    assert done.text == f"a.bin is a binary file{kind} of {len(start)} bytes; it cannot be read as text."
+    assert not done.images
+
+
+@pytest.mark.parametrize(
+    ("start", "media_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0", "image/png"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
+        (b"GIF87a\1\0", "image/gif"),
+        (b"GIF89a\1\0", "image/gif"),
+        (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
+    ],
+)
+async def test_an_image_is_shown_whatever_its_name(use, workspace, start, media_type):
+    (workspace / "a.txt").write_bytes(start)
+    done = await use("read", path="a.txt")
+    assert done.text == f"[image a.txt: {media_type}, {len(start)} bytes]"
+    assert done.images == (ImagePart(media_type, base64.b64encode(start).decode()),)
+    assert done.display == ({"type": "brief", "text": done.text.strip("[]")},)
+
+
+async def test_an_image_beyond_the_limit_is_told_not_shown(use, workspace):
+    most = 5 * 1024 * 1024
+    (workspace / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n".ljust(most, b"\0"))
+    assert len((await use("read", path="a.png")).images) == 1
+    with (workspace / "a.png").open("ab") as file:
+        file.write(b"\0")
+    done = await use("read", path="a.png")
+    assert (done.status, done.images) == (ResultStatus.ERROR, ())
+    assert "image (image/png) of 5242881 bytes; at most 5 MiB" in done.text
 
 
 async def test_empty_missing_short_directory_and_pipe_are_told(use, workspace):

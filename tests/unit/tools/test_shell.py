@@ -1,36 +1,57 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import CallScope
+from quintet.tools.builtin import builtin_tools
 from quintet.workspace import output
+from quintet.workspace.environment import find_program
 from quintet.workspace.process_tree import tree_of
+from quintet.workspace.sandbox.wall import Sandbox
+from tests.faults.processes import end_leftovers, living_with, wait_until
+
+numbers = itertools.count()
 
 
-def lives(pid: int) -> bool:
-    """Running, not merely waiting to be reaped."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
+@pytest.fixture(params=["walled", "loose"])
+def tools(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Every test of this file holds with a wall around the command and without one."""
+    environment = {**os.environ, "MY_API_KEY": "sk-canary-1234", "SSH_AUTH_SOCK": "/run/agent"}
+    if request.param == "walled" and find_program("bwrap", environment) is None:
+        pytest.skip("bubblewrap is not installed")
+    home = str(tmp_path / "workspace" / "quintet-home")
+    sandbox = Sandbox(environment, home=home, enabled=request.param == "walled")
+    return {tool.spec.name: tool for tool in builtin_tools(home=home, environment=environment, sandbox=sandbox)}
 
 
-async def until_dead(*pids: int, limit_s: float = 2.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while any(map(lives, pids)):
-        assert time.monotonic() < deadline, f"still running: {[p for p in pids if lives(p)]}"
-        await asyncio.sleep(0.01)
+@pytest.fixture
+def word() -> Iterator[str]:
+    """Seconds to sleep, as nobody else sleeps them: what a command started is found by it, whatever number it has."""
+    made = f"8{next(numbers):04d}.{os.getpid()}"
+    yield made
+    end_leftovers(living_with(made))
 
 
-def pids_in(text: str) -> list[int]:
-    return [int(word) for word in text.split() if word.isdigit()]
+def sleepers(word: str) -> int:
+    return len(living_with(f"sleep\0{word}\0"))
+
+
+async def until_all_sleep(word: str, count: int) -> None:
+    await asyncio.to_thread(wait_until, lambda: sleepers(word) == count, 10)
+
+
+async def until_dead(word: str) -> None:
+    await asyncio.to_thread(wait_until, lambda: not living_with(word), 2)
 
 
 async def test_output_and_exit_code_are_returned(use, context):
@@ -148,13 +169,13 @@ async def test_the_timeout_ends_the_command_and_says_so(use):
     assert time.monotonic() - started < 5
 
 
-async def test_a_background_process_that_holds_the_pipe_does_not_hold_the_tool(use):
+async def test_a_background_process_that_holds_the_pipe_does_not_hold_the_tool(use, word):
     started = time.monotonic()
-    done = await asyncio.wait_for(use("shell", command="sleep 300 & echo $!"), 10)
+    done = await asyncio.wait_for(use("shell", command=f"sleep {word} & echo begun"), 10)
     assert time.monotonic() - started < 3
     assert done.status is ResultStatus.OK
-    assert "1 process it had left running in the background ended with it" in done.text
-    await until_dead(pids_in(done.text.splitlines()[0])[0])
+    assert done.text.startswith("begun\n[1 process it had left running in the background ended with it")
+    await until_dead(word)
 
 
 async def test_a_background_process_that_floods_the_pipe_does_not_hold_the_tool(use):
@@ -163,26 +184,24 @@ async def test_a_background_process_that_floods_the_pipe_does_not_hold_the_tool(
 
 TREE = """
 trap '' TERM
-sleep 301 & echo $!
-(trap '' TERM; sleep 302 & echo $!; wait) &
-setsid sh -c 'trap "" TERM; echo $$; sleep 303 & echo $!; wait' &
-(setsid sh -c 'echo $$; exec sleep 304' &) &
-echo $$; wait; sleep 305
+sleep WORD &
+(trap '' TERM; sleep WORD & wait) &
+setsid sh -c 'trap "" TERM; sleep WORD & wait' &
+(setsid sh -c 'exec sleep WORD' &) &
+wait; sleep 305
 """
 
 
 @pytest.mark.req("reliability:R14")
-async def test_a_cancel_kills_the_whole_tree_also_what_left_its_session(use, context):
-    running = asyncio.ensure_future(use("shell", command=TREE))
-    await context.until_said(lambda text: len(text.splitlines()) == 6 and text.endswith("\n"))
-    pids = pids_in(context.said())
-    assert all(map(lives, pids))
+async def test_a_cancel_kills_the_whole_tree_also_what_left_its_session(use, word):
+    running = asyncio.ensure_future(use("shell", command=TREE.replace("WORD", word)))
+    await until_all_sleep(word, 4)
     started = time.monotonic()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 5)
     assert 0.25 < time.monotonic() - started < 1.0
-    await until_dead(*pids)
+    assert living_with(word) == []
 
 
 async def test_a_cancel_gives_the_command_a_moment_to_tidy_up(use, context, workspace):
@@ -195,20 +214,20 @@ async def test_a_cancel_gives_the_command_a_moment_to_tidy_up(use, context, work
     assert (workspace / "tidy").read_text() == "bye\n"
 
 
-async def test_a_second_cancel_does_not_leave_the_tree_alive(use, context):
-    running = asyncio.ensure_future(use("shell", command="trap '' TERM; echo $$ ready; while :; do sleep 1; done"))
-    await context.until_said("ready")
+async def test_a_second_cancel_does_not_leave_the_tree_alive(use, word):
+    running = asyncio.ensure_future(use("shell", command=f"trap '' TERM; sleep {word} & wait; sleep 300"))
+    await until_all_sleep(word, 1)
     for _ in range(3):
         running.cancel()
         await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 5)
-    await until_dead(*pids_in(context.said()))
+    assert living_with(word) == []
 
 
-async def test_a_cancel_of_every_task_does_not_leave_the_tree_alive(use, context):
-    running = asyncio.ensure_future(use("shell", command="trap '' TERM; echo $$ ready; while :; do sleep 1; done"))
-    await context.until_said("ready")
+async def test_a_cancel_of_every_task_does_not_leave_the_tree_alive(use, word):
+    running = asyncio.ensure_future(use("shell", command=f"trap '' TERM; sleep {word} & wait; sleep 300"))
+    await until_all_sleep(word, 1)
     running.cancel()
     known = asyncio.all_tasks()
     for _ in range(100):
@@ -219,33 +238,30 @@ async def test_a_cancel_of_every_task_does_not_leave_the_tree_alive(use, context
         task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, 5)
-    await until_dead(*pids_in(context.said()))
+    assert living_with(word) == []
 
 
-def test_a_loop_that_shuts_down_takes_the_tree_with_it(tools, context, workspace):
+def test_a_loop_that_shuts_down_takes_the_tree_with_it(tools, context, workspace, word):
     async def main() -> None:
-        prepared = await tools["shell"].prepare(
-            {"command": "trap '' TERM; echo $$ ready; while :; do sleep 1; done"}, CallScope(str(workspace))
-        )
+        command = f"trap '' TERM; sleep {word} & wait; sleep 300"
+        prepared = await tools["shell"].prepare({"command": command}, CallScope(str(workspace)))
         running = asyncio.ensure_future(tools["shell"].run(prepared, context))
-        await context.until_said("ready")
+        await until_all_sleep(word, 1)
         assert not running.done()
 
     asyncio.run(main())  # cancels what is left, as a process on its way out does
-    (pid,) = pids_in(context.said())
-    assert not lives(pid)
+    assert living_with(word) == []
 
 
-async def test_a_watcher_that_fails_ends_the_command(use, context, monkeypatch):
+async def test_a_watcher_that_fails_ends_the_command(use, context, monkeypatch, word):
     def full(stream: str, text: str) -> None:
         context.output.append((stream, text))
         raise RuntimeError("no room")
 
     monkeypatch.setattr(context, "emit_output", full)
     with pytest.raises(RuntimeError, match="no room"):
-        await asyncio.wait_for(use("shell", command="echo $$; sleep 300"), 10)
-    (pid,) = pids_in(context.said())
-    await until_dead(pid)
+        await asyncio.wait_for(use("shell", command=f"echo begun; sleep {word}"), 10)
+    assert living_with(word) == []
 
 
 async def test_a_finished_command_leaves_no_descriptor_open(use):
@@ -256,12 +272,11 @@ async def test_a_finished_command_leaves_no_descriptor_open(use):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_another_call_with_the_same_id_is_left_alone(use, context):
-    first = asyncio.ensure_future(use("shell", command="echo $$ ready; sleep 300"))
-    await context.until_said("ready")
-    (pid,) = pids_in(context.said())
+async def test_another_call_with_the_same_id_is_left_alone(use, word):
+    first = asyncio.ensure_future(use("shell", command=f"sleep {word}"))
+    await until_all_sleep(word, 1)
     await use("shell", command="sleep 60", timeout_s=0.1)
-    assert lives(pid)
+    assert sleepers(word) == 1
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import CallScope, Effect
 
@@ -17,7 +17,8 @@ async def test_a_new_file_is_made_with_the_directories_above_it(use, workspace):
     assert done.message == "a/b/c.txt (+2 -0)"
     assert done.changed_files == (str(target),)
     assert done.diff == "--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
-    assert done.display == ({"type": "diff", "path": str(target), "diff": done.diff},)
+    hunk = {"old_line": 1, "new_line": 1, "before": "", "after": "one\ntwo\n"}
+    assert done.display == ({"type": "diff", "path": str(target), "hunks": [hunk]},)
 
 
 async def test_preparing_changes_nothing_and_shows_the_diff(tools, workspace):
@@ -63,17 +64,16 @@ async def test_a_file_changed_since_it_was_shown_is_left_alone(tools, workspace,
     (workspace / "a").write_text("shown")
     prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, CallScope(str(workspace)))
     (workspace / "a").write_text("changed meanwhile")
-    done = await tools["write"].run(prepared, context)
-    assert done.status is ResultStatus.ERROR
-    assert "has changed since" in done.text
+    with pytest.raises(Drifted, match="has changed since"):
+        await tools["write"].run(prepared, context)
     assert (workspace / "a").read_text() == "changed meanwhile"
-    assert done.changed_files == ()
 
 
 async def test_a_file_that_appeared_since_is_left_alone(tools, workspace, context):
     prepared = await tools["write"].prepare({"path": "a", "content": "mine"}, CallScope(str(workspace)))
     (workspace / "a").write_text("theirs")
-    assert (await tools["write"].run(prepared, context)).status is ResultStatus.ERROR
+    with pytest.raises(Drifted):
+        await tools["write"].run(prepared, context)
     assert (workspace / "a").read_text() == "theirs"
 
 
@@ -96,9 +96,11 @@ async def test_the_same_content_again_writes_nothing(use, workspace):
     assert (workspace / "a").stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "sub/.GIT/config", ".git"])
-async def test_git_s_own_files_are_not_written(tools, workspace, path):
-    with pytest.raises(Invalid, match="belongs to git"):
+@pytest.mark.parametrize(
+    "path", [".git/hooks/pre-commit", "sub/.GIT/config", ".git", ".mcp.json", ".vscode/tasks.json"]
+)
+async def test_protected_names_are_not_written(tools, workspace, path):
+    with pytest.raises(Invalid, match="is protected"):
         await tools["write"].prepare({"path": path, "content": "x"}, CallScope(str(workspace)))
 
 
@@ -121,7 +123,7 @@ async def test_what_cannot_be_stored_is_refused(tools, workspace):
 async def test_a_disk_that_refuses_leaves_the_old_file_and_nothing_else(use, workspace, monkeypatch):
     (workspace / "a").write_text("old")
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)

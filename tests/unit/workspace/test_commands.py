@@ -1,72 +1,145 @@
+"""The shell parser: what it finds in a line, checked by a corpus and against bash itself."""
+
 from __future__ import annotations
 
+import random
+import shutil
 import subprocess
-import time
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from quintet.workspace.commands import PlainCommandParser
+from quintet.domain.ports import UNKNOWN_WORD
+from quintet.domain.tool import Effect, Prepared, ToolSpec
+from quintet.domain.turn import Mode
+from quintet.engine.policy import Policy
+from quintet.engine.rules import Judgement, parse_rules
+from quintet.workspace.commands import COMMANDS_LIMIT, LENGTH_LIMIT, ShellCommandParser
+from tests.unit.workspace.bash_oracle import fits, line, noise, ran
+from tests.unit.workspace.command_corpus import RULES, Case, cases
 
-parse = PlainCommandParser().parse
+parse = ShellCommandParser().parse
+SHELL = ToolSpec("shell", "", {}, Effect.EXECUTE)
+CORPUS = cases()
+NEEDS_BASH = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 
 
+def judged(text: str, mode: Mode = Mode.ASK, rules: dict[str, str] = RULES) -> Judgement:
+    policy = Policy(parse_rules(rules), ShellCommandParser())
+    call = Prepared("run it", {}, command=text)
+    return policy.judge(SHELL, call, mode, (), protocol="cli", root="r", project="p", now_ms=0).judgement
+
+
+@pytest.mark.req("security:S24")
+def test_the_corpus_is_large_and_names_each_line_once() -> None:
+    assert len(CORPUS) >= 500
+    assert len({case.text for case in CORPUS}) == len(CORPUS)
+
+
+@pytest.mark.req("security:S24")
+@pytest.mark.parametrize("case", CORPUS, ids=lambda case: repr(case.text)[:60])
+def test_each_line_of_the_corpus_is_read_and_judged_as_written_there(case: Case) -> None:
+    parsed = parse(case.text)
+    assert parsed.understood is case.understood
+    assert parsed.destructive is case.destructive
+    if case.commands is not None:
+        assert (parsed.commands, parsed.writes) == (case.commands, case.writes)
+    assert judged(case.text) == case.verdict
+
+
+@pytest.mark.req("security:S24")
+def test_over_the_corpus_no_mode_is_looser_than_it_says() -> None:
+    for case in CORPUS:
+        strict, loose = judged(case.text, Mode.READ_ONLY), judged(case.text, Mode.ALLOW)
+        assert strict is not Judgement.ALLOW, case.text
+        assert (loose is Judgement.DENY) is (case.verdict == "deny"), case.text
+        if case.destructive:
+            assert strict is Judgement.DENY, case.text
+        if not case.understood:
+            assert loose is not Judgement.ALLOW, case.text  # a deny rule is in force, and it might be about this
+        assert judged(case.text) is judged(case.text), case.text
+
+
+@pytest.mark.req("security:S24")
+@pytest.mark.parametrize("before", [1, 59, 150])
+@pytest.mark.parametrize("joint", ["; ", " && ", " | ", "\n", " & "])
+def test_the_last_command_of_a_long_chain_counts_like_the_first(before: int, joint: str) -> None:
+    for last, verdict in (("ls", Judgement.ALLOW), ("make", Judgement.ASK), ("git push", Judgement.DENY)):
+        assert judged(joint.join(["ls"] * before + [last])) is verdict
+
+
+@pytest.mark.req("security:S24")
 @pytest.mark.parametrize(
-    ("command", "argv"),
+    "text",
     [
-        ("git status", ("git", "status")),
-        ("  git\tstatus  -s ", ("git", "status", "-s")),
-        ("git commit -m 'fix: (a|b) $x'", ("git", "commit", "-m", "fix: (a|b) $x")),
-        ('grep "a b; c" src/x.py', ("grep", "a b; c", "src/x.py")),
-        ("pytest -q --maxfail=2 tests/a.py::test_b", ("pytest", "-q", "--maxfail=2", "tests/a.py::test_b")),
-        ("echo '' \"\"", ("echo", "", "")),
-        ("ec'h'o a\"b\"c", ("echo", "abc")),
-        ("./run.sh a@b 50%", ("./run.sh", "a@b", "50%")),
+        "ls " + "x" * LENGTH_LIMIT,
+        "; ".join(["ls"] * (COMMANDS_LIMIT + 1)),
+        "sh -c '" + "; ".join(["ls"] * (COMMANDS_LIMIT + 1)) + "'",
+        "ls " + "$(ls)" * (COMMANDS_LIMIT + 1),
+        "ls " * 4_000,
     ],
 )
-def test_one_plain_command_is_understood(command, argv):
-    parsed = parse(command)
-    assert (parsed.understood, parsed.commands, parsed.destructive) == (True, (argv,), False)
+@pytest.mark.parametrize("mode", list(Mode))
+def test_what_is_over_the_limits_is_refused_in_every_mode_and_never_asked(text: str, mode: Mode) -> None:
+    assert parse(text).too_long
+    assert judged(text, mode) is Judgement.DENY
+    assert judged(text, mode, rules={"shell": "allow"}) is Judgement.DENY
 
 
-NOT_UNDERSTOOD = r"""
-ls; id | ls && id | ls || id | ls & | ls \| id | ls > x | cat < x | echo $HOME | echo `id` | echo $(id) | (id) | { id; }
-echo * | echo a? | echo [a] | ls ~ | !! | echo a # b | A=1 id | PATH=. ls | sh -c id | bash x | env ls | /usr/bin/env ls
-sudo ls | xargs ls | busybox ls | eval id | exec id | source x | . x | command ls | builtin cd | time ls | nohup ls
-timeout 5 ls | nice ls | find . -exec id | find . -delete | if true | for x | while | function f | cd x | export A
-trap id EXIT | alias ls | test -v x | printf -v x y | echo "$x" | echo "`id`" | echo "a\b" | echo a\ b | echo 'open
-echo "open | echo "!x" | ssh host id | setsid ls | watch ls | SUDO ls | git -c core.pager=id log | git --exec-path=x log
-python -c x | python3 -cx | python -Ic x | perl -ne x | awk x | sed x | echo {a,b} | ls ä | =ls | %1 | -x | \ls
-""".replace("\\|", "\x00")
+def test_an_over_long_word_and_texts_within_texts_within_texts_are_not_understood() -> None:
+    assert not parse("ls " + "x" * 5_000).understood
+    assert parse("eval eval eval eval ls").understood
+    assert not parse("eval " * 9 + "ls").understood
 
 
-@pytest.mark.parametrize(
-    "command",
-    [c.strip().replace("\x00", "|") for line in NOT_UNDERSTOOD.strip().splitlines() for c in line.split(" | ")],
-)
-def test_everything_a_shell_could_read_otherwise_is_not_understood(command):
-    assert not parse(command).understood
+@pytest.mark.parametrize("text", ["", "  ", "\n", "# only a comment", "x=1"])
+def test_a_line_without_a_command_is_not_understood(text: str) -> None:
+    assert not parse(text).understood
+    assert judged(text) is Judgement.ASK
 
 
-@pytest.mark.parametrize(
-    "command", ["", "  ", "a\nb", "a\rb", "a\0b", "echo 'a\nb'", "ls\u00a0-l", "x" * 20_000, "ls || id"]
-)
-def test_empty_broken_and_oversized_commands_are_not_understood(command):
-    assert not parse(command).understood
+def test_an_unknown_word_equals_nothing_that_can_be_written() -> None:
+    assert "\0" in UNKNOWN_WORD
+    assert parse("ls $x").commands == (("ls", UNKNOWN_WORD),)
+    assert judged("git $x", rules={"shell: git status": "allow"}) is Judgement.ASK
 
 
-@given(st.text(st.sampled_from("ab1 \t'\"$`\\;&|<>(){}[]*?~!#=%-./:,@+^\né"), min_size=1, max_size=12))
-@settings(max_examples=300, deadline=None)
-def test_what_is_understood_is_what_bash_reads(arguments):
-    """The parser is asked about `printf '%s\\0' …`-like words; bash must see the very same ones and nothing else."""
-    parsed = parse(f"showwords {arguments}")
-    if not parsed.understood:
-        return
-    script = f'showwords() {{ printf \'%s\\n\' "$#" "$@"; }}\nshowwords {arguments}'
-    seen = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=10)
-    words = parsed.commands[0][1:]
-    assert seen.stdout == "".join(f"{line}\n" for line in (str(len(words)), *words))
+@NEEDS_BASH
+@pytest.mark.req("security:S24")
+@pytest.mark.parametrize("seed", range(4))
+def test_bash_runs_nothing_that_was_not_found_in_a_line(seed: int, tmp_path: Path) -> None:
+    source = random.Random(seed)
+    tried = 0
+    while tried < 100:
+        text = (line if tried % 2 else noise)(source)
+        parsed = parse(text)
+        if not parsed.understood:
+            continue
+        tried += 1
+        for argv in ran(text, tmp_path) or []:
+            assert any(fits(argv, found) for found in parsed.commands), (text, argv, parsed.commands)
+
+
+@NEEDS_BASH
+@pytest.mark.req("security:S24")
+def test_words_are_those_that_bash_gives_to_a_program() -> None:
+    source = random.Random(20)
+    pieces = """a B 1 'qr' "de" \\' '"' "'" $'t\\'u\\x41' é = # ! ^ :
+    % \\$ "\\$" '$(' "\\`" \\; ';' \\| $ '' "\\\\" "\\q" '\\' { }"""
+    pieces_and_blanks = [*pieces.split(), "' '", '" "', "\\ "]
+    words = ["x" + "".join(source.choice(pieces_and_blanks) for _ in range(source.randint(1, 5))) for _ in range(400)]
+    seen = subprocess.run(
+        ["bash", "-c", "\n".join(f"printf '%s\\0' {word}" for word in words)],
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    expected = seen.stdout.decode().split("\0")[:-1]
+    read = {raw: parse(f"a {raw}") for raw in words}
+    for raw, word in zip(words, expected, strict=True):
+        if read[raw].understood:
+            assert read[raw].commands[0][1:] in ((word,), (UNKNOWN_WORD,)), raw
+    assert sum(parsed.understood and UNKNOWN_WORD not in parsed.commands[0] for parsed in read.values()) > 300
 
 
 DESTRUCTIVE = """
@@ -81,7 +154,7 @@ docker system prune -a | npm publish | shred x | rsync -a --delete a b | git res
 
 
 @pytest.mark.parametrize("command", [c.strip() for line in DESTRUCTIVE.strip().splitlines() for c in line.split(" | ")])
-def test_destructive_commands_are_known_plain_and_wrapped(command):
+def test_destructive_commands_are_known_plain_and_wrapped(command: str) -> None:
     assert parse(command).destructive
     for wrapped in (
         f"cd x && {command}",
@@ -89,6 +162,8 @@ def test_destructive_commands_are_known_plain_and_wrapped(command):
         f"sh -c '{command}'",
         f"x=$({command})",
         f"true; {command} &",
+        f"f() {{ {command}; }}",
+        f"timeout 5 nice {command}",
     ):
         assert parse(wrapped).destructive, wrapped
 
@@ -106,38 +181,25 @@ def test_destructive_commands_are_known_plain_and_wrapped(command):
         "rm \\\n -rf x",
     ],
 )
-def test_destructive_lines_nobody_can_parse_are_known_by_their_text(command):
+def test_destructive_lines_in_disguise_are_known(command: str) -> None:
     assert parse(command).destructive
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "rm x",
-        "ls -R",
-        "git push",
-        "git reset x",
-        "git commit -m 'reset --hard'",
-        "git checkout main",
-        "git stash",
-        "cat a | sort",
-        "git branch -d x",
-        "git clean -n",
-        "echo hi && ls -la",
-        "chmod +x a",
-        "npm install",
-        "git log --oneline | head",
-        "grep -r 'form' . | wc -l",
-        "docker ps",
-        "git restore --staged x",
-    ],
-)
-def test_ordinary_commands_are_not_called_destructive(command):
+ORDINARY = """
+rm x | ls -R | git push | git reset x | git commit -m 'reset --hard' | git checkout main | git stash | cat a
+git branch -d x | git clean -n | echo hi && ls -la | chmod +x a | npm install | git log --oneline
+grep -r 'form' . | docker ps | git restore --staged x
+"""
+
+
+@pytest.mark.parametrize("command", [c.strip() for line in ORDINARY.strip().splitlines() for c in line.split(" | ")])
+def test_ordinary_commands_are_not_called_destructive(command: str) -> None:
     assert not parse(command).destructive
 
 
-def test_a_hostile_line_costs_no_time():
-    started = time.monotonic()
-    for line in ("rm " * 50_000, "'" * 100_000, "git push " * 20_000, "a" * 200_000, ": ( ) { " * 20_000):
-        parse(line)
-    assert time.monotonic() - started < 3
+@pytest.mark.parametrize(
+    "text", ["rm " * 3_300, "'" * 9_999, "(" * 9_999, "$(" * 4_999, "a;" * 4_999, "${x:-" * 1_900, ": ( ) { " * 1_200,
+             "`" * 9_999, "[[ " * 3_000, "<<a " * 2_400, "{" * 9_999, "if " * 3_000, '"$(' * 3_000]
+)  # fmt: skip
+def test_a_hostile_line_is_answered_and_not_allowed(text: str) -> None:
+    assert judged(text) is not Judgement.ALLOW

@@ -6,8 +6,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quintet.workspace.diffs import unified_diff
-from quintet.workspace.globs import glob_matches
+from quintet.workspace.diffs import hunks, unified_diff
 from quintet.workspace.output import Kept
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d\r", "e\x0cf"]), max_size=30)
@@ -48,18 +47,6 @@ def test_two_large_unlike_texts_take_no_time():
     assert time.monotonic() - started < 2
 
 
-def test_globs_fit_by_name_or_by_path():
-    assert glob_matches("*.py", "a/b/c.py")
-    assert glob_matches("src", "src/x/y.py")
-    assert glob_matches("src/**", "src/x/y.py")
-    assert glob_matches("src/**/*.py", "src/y.py")
-    assert glob_matches("**/test_*.py", "a/b/test_x.py")
-    assert glob_matches("./a/*", "a/x")
-    assert not glob_matches("*.py", "a.pyc")
-    assert not glob_matches("src/*.py", "lib/src/a.py")
-    assert not glob_matches("a/**/b/*.py", "a/c/d.py")
-
-
 @given(st.lists(st.text(max_size=40), max_size=20))
 def test_what_is_kept_is_whole_or_says_exactly_what_is_missing(pieces):
     kept = Kept(head=30, tail=50)
@@ -72,3 +59,19 @@ def test_what_is_kept_is_whole_or_says_exactly_what_is_missing(pieces):
         size, lines = len(whole), whole.count("\n")
         marker = f"\n[{size - 80} of {size} characters ({lines} lines) left out here]\n"
         assert kept.text() == whole[:30] + marker + whole[-50:]
+
+
+def test_hunks_are_pairs_of_texts_with_the_lines_they_begin_at():
+    old = "".join(f"{n}\n" for n in range(1, 31))
+    new = old.replace("5\n", "five\n", 1).replace("25\n", "")
+    first, second = hunks(old, new)
+    assert first == {
+        "old_line": 2,
+        "new_line": 2,
+        "before": "2\n3\n4\n5\n6\n7\n8\n",
+        "after": "2\n3\n4\nfive\n6\n7\n8\n",
+    }
+    assert (second["old_line"], second["new_line"]) == (22, 22)
+    assert hunks(old, old) == []
+    assert hunks(None, "x") == [{"old_line": 1, "new_line": 1, "before": "", "after": "x"}]
+    assert hunks("x", "") == [{"old_line": 1, "new_line": 1, "before": "x", "after": ""}]

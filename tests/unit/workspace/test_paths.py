@@ -44,6 +44,14 @@ def test_the_whole_project_is_the_workspace_of_a_directory_in_it(project):
         "x\0",
         "a" * 5000,
         "\udfff",
+        b"\xff".decode("utf-8", "surrogateescape"),
+        "\ud83d" * 300,
+        "a\nb",
+        "\x1b[2J",
+        "a\x7f",
+        "a\u0085b",
+        "a/" + "b" * 256,
+        "é" * 128,
     ],
 )
 def test_paths_that_leave_the_project_are_refused(project, path):
@@ -81,8 +89,20 @@ def test_quintet_s_own_home_is_refused_also_inside_the_project(project, path):
 def test_git_s_own_files_can_be_read_but_not_written(project, path):
     (project / "link").symlink_to(".git")
     PathGuard().reading(path, str(project))
-    with pytest.raises(Invalid, match="belongs to git"):
+    with pytest.raises(Invalid, match="is protected"):
         PathGuard().writing(path, str(project))
+
+
+def test_a_file_whose_name_is_no_utf8_is_not_reached_through_a_link(project):
+    (project / "link").symlink_to(b"caf\xe9".decode("utf-8", "surrogateescape"))
+    with pytest.raises(Invalid, match="can resolve"):
+        PathGuard().reading("link", str(project))
+
+
+def test_a_place_knows_the_way_from_its_root(project):
+    guard = PathGuard()
+    assert guard.reading(".", str(project)).names == ()
+    assert guard.reading("a/b", str(project / "src")).names == ("src", "a", "b")
 
 
 def test_names_that_merely_begin_like_git_are_ordinary(project):

@@ -42,9 +42,11 @@ def test_a_directory_that_is_absent_stands_for_the_names_in_it(repository):
 
 @pytest.mark.parametrize(
     "name",
-    [".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json", ".kward"]
-    + ["openclaw.json", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"]
-    + [".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"],
+    [
+        *(".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json", ".kward"),
+        *("openclaw.json", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
+        *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
+    ],
 )
 def test_what_agents_and_shells_read_by_themselves_is_named(repository, name):
     assert name in inner(repository)
@@ -81,6 +83,15 @@ def test_a_git_directory_outside_is_not_ours_to_name(tmp_path):
     (tmp_path / "project/.git").symlink_to(tmp_path / "elsewhere")
     assert all(not name.startswith("..") for name in inner(tmp_path / "project"))
     assert ".git" in inner(tmp_path / "project")
+
+
+def test_a_bare_repository_is_protected_like_any_other(tmp_path):
+    assert not is_protected(str(tmp_path), "hooks/pre-receive")
+    for name in ("HEAD", "objects", "refs"):
+        (tmp_path / name).mkdir()
+    assert {".git", "hooks", "config"} <= inner(tmp_path)
+    assert is_protected(str(tmp_path), "hooks/pre-receive")
+    assert not is_protected(str(tmp_path), "description")
 
 
 def test_what_a_protected_link_leads_to_is_protected(repository):
@@ -137,12 +148,24 @@ def test_composed_and_decomposed_names_are_the_same(tmp_path):
     (tmp_path / ".claude").symlink_to("re\u0301glages")
     assert is_protected(str(tmp_path), "r\u00e9glages/x")
     assert is_protected(str(tmp_path), "RE\u0301GLAGES/x")
+    (tmp_path / ".codex").symlink_to("s\u015b")
+    assert is_protected(str(tmp_path), "\u00df\u0301")  # folds to two letters, of which the second takes the accent
 
 
 @pytest.mark.parametrize(
     "path",
-    [".gitignore", ".gitattributes", ".github/workflows/x.yml", "git/config", ".git2/hooks", "src/.bashrc", "claude"]
-    + [".mcp.json.md", "openclaw.json5", "x.git/config", ".vscodes/tasks.json", "docs/.claude/x", ".", "a"],
+    [
+        *(
+            ".gitignore",
+            ".gitattributes",
+            ".github/workflows/x.yml",
+            "git/config",
+            ".git2/hooks",
+            "src/.bashrc",
+            "claude",
+        ),
+        *(".mcp.json.md", "openclaw.json5", "x.git/config", ".vscodes/tasks.json", "docs/.claude/x", ".", "a"),
+    ],
 )
 def test_names_that_only_look_alike_are_ordinary(repository, path):
     assert not is_protected(str(repository), path)

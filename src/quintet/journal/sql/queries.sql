@@ -54,6 +54,19 @@ INSERT INTO unknown_effects VALUES (?, ?)
 SELECT seq FROM unknown_effects ORDER BY seq DESC
 -- name: unknown_effects_of
 SELECT seq FROM unknown_effects WHERE thread = ? ORDER BY seq DESC
+-- name: insert_checkpoint
+INSERT INTO checkpoints VALUES (?, ?)
+-- name: checkpoints
+SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events
+WHERE seq IN (SELECT seq FROM checkpoints WHERE seq > ?) ORDER BY seq
+-- name: checkpoints_of
+SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events
+WHERE seq IN (SELECT seq FROM checkpoints WHERE thread = ? AND seq > ?) ORDER BY seq
+-- name: find_checkpoints
+INSERT OR IGNORE INTO checkpoints SELECT seq, coalesce(thread, root) FROM events WHERE coalesce(thread, root) IS NOT NULL
+AND kind IN (SELECT code FROM kinds WHERE name IN ('checkpoint.made', 'checkpoint.settled', 'files.restored'))
+-- name: has_checkpoints
+SELECT 1 FROM sqlite_schema WHERE name = 'checkpoints'
 
 -- name: thread
 SELECT body FROM threads WHERE id = ?
@@ -167,6 +180,8 @@ SELECT seq FROM events WHERE root = ?1 AND coalesce(thread, root) = ?2 AND kind 
 DELETE FROM events WHERE seq = ?
 -- name: drop_unknown
 DELETE FROM unknown_effects WHERE seq = ?
+-- name: drop_checkpoint
+DELETE FROM checkpoints WHERE seq = ?
 -- name: drop_item
 DELETE FROM items WHERE key = ?
 -- name: drop_turns

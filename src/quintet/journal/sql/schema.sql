@@ -1,4 +1,4 @@
--- The journal as it is since schema 1. Texts of ids are kept once, in the tables of their nouns; events use integer keys.
+-- The journal as schema 1 has it; the steps after it are in files of their own. Texts of ids are kept once, in the tables of their nouns; events use integer keys.
 
 CREATE TABLE counter (
     one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -24,3 +24,12 @@ class State(msgspec.Struct, frozen=True):
     why: str = ""
     fix: str = ""
     landlock: int = 0  # ABI version inside, 0 = not there
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One line of a check-up."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from quintet.domain.errors import QuintetError
 from quintet.workspace.environment import find_program
-from quintet.workspace.sandbox.bubblewrap import arguments
-from quintet.workspace.sandbox.profile import Profile, State
+from quintet.workspace.sandbox import watched
+from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
+from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
+from quintet.workspace.sandbox.mounts import Mount
+from quintet.workspace.sandbox.placeholders import Placeholders, tidy
+from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, plan
+from quintet.workspace.sandbox.profile import Finding, Profile, State
+from quintet.workspace.sandbox.rooms import Rooms
+
+if TYPE_CHECKING:
+    from quintet.workspace.sandbox.network import WayOut
+    from quintet.workspace.web.addresses import Refusing
+    from quintet.workspace.web.resolving import Resolve
 
 PROBE_WITHIN_S = 5.0
+REFUSALS = 100  # kept of one command
+_SYSTEM_PLACES = "/usr/bin:/bin:/usr/local/bin"  # what distributions' own rules allow lies here
 
 
 class Confined(msgspec.Struct, frozen=True):
@@ -21,44 +39,248 @@ class Confined(msgspec.Struct, frozen=True):
 
     argv: Sequence[str]
     environment: Mapping[str, str]
+    put_back: list[str] = msgspec.field(default_factory=list)  # afterwards: protected names the command had changed
+    refused: Sequence[str] = ()  # fills while it runs: what its allow-list did not let through, each once
 
 
 class Sandbox:
-    """`home` is Quintet's own directory and is never seen inside; `enabled` is the person's choice in config.toml."""
+    """`home` is Quintet's own directory and is never seen inside, like every directory in `hidden`; `enabled` and
+    `writable` (further directories commands may write) are the person's choice in config.toml. How an allow-list's
+    names are looked up and which addresses it never reaches is given by tests only."""
 
-    def __init__(self, environment: Mapping[str, str], *, home: str = "", enabled: bool = True) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        home: str = "",
+        enabled: bool = True,
+        writable: Sequence[str] = (),
+        hidden: Sequence[str] = (),
+        resolve: Resolve | None = None,
+        refuse: Refusing | None = None,
+    ) -> None:
         self._environment = environment
         self._home = home
         self._enabled = enabled
+        self._writable = writable
+        self._hidden = hidden
+        self._resolve = resolve
+        self._refuse = refuse
+        self._rooms = Rooms(home)
+        self._tool: Tool | None = None
+        self._launcher: tuple[str, ...] = ()
         self._state: State | None = None
+        self._filters = False  # system calls, inside
+        self._looking = asyncio.Lock()
 
     async def state(self) -> State:
-        """Probed by running something, once per process."""
-        if self._state is None:
-            self._state = await asyncio.to_thread(self._probe)
+        """Probed by running the real thing, once per process."""
+        async with self._looking:
+            if self._state is None:
+                self._state = await asyncio.to_thread(self._probe)
         return self._state
+
+    async def rows(self) -> list[Finding]:
+        """What a check-up shows."""
+        state = await self.state()
+        tool = self._tool
+        version = f"{tool.path} {'.'.join(map(str, tool.version))}" if tool else "not found"
+        found = [Finding("bubblewrap", tool is not None, version, "" if tool else state.fix)]
+        why = state.why or "made and tried"
+        for name in ("user namespaces", "network namespace", "masks"):
+            found.append(Finding(name, state.works, "made and tried" if state.works else why, state.fix))
+        level = f"ABI {state.landlock}" if state.landlock else "not there; the mounts hold alone"
+        fix = (
+            "" if state.landlock >= 6 else "With Linux 6.12 or newer, abstract sockets are closed with network on too."
+        )
+        calls = (
+            "filtered" if self._filters else "not filtered on this kind of machine; namespaces and mounts hold alone"
+        )
+        return [
+            *found,
+            Finding("landlock", state.landlock >= 6, level, fix),
+            Finding("system calls", self._filters, calls if state.works else why),
+        ]
+
+    def scratch(self, thread: str) -> str:
+        """A thread's own temporary directory, until close."""
+        return self._rooms.scratch(thread)
 
     @asynccontextmanager
     async def confined(
-        self, argv: Sequence[str], cwd: str, environment: Mapping[str, str], profile: Profile
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        environment: Mapping[str, str],
+        profile: Profile,
+        limits: Sequence[tuple[str, int]] = (),
     ) -> AsyncIterator[Confined]:
-        """The command inside the wall, ready to spawn; what had to be set up for it is taken down on the way out."""
-        program = find_program("bwrap", self._environment)
-        assert program is not None, "only asked for where the state says that it works"
-        yield Confined((program, *arguments(profile, cwd, self._home), "--", *argv), environment)
+        """The command inside the wall, ready to spawn; what had to be set up for it is taken down on the way out.
+
+        `limits` are names of RLIMIT_… with their bounds. Leave only when every process of the command has ended.
+        """
+        if isinstance(profile.network, tuple) and profile.network:
+            refused: list[str] = []
+            async with self._way_out(profile.network, refused) as out:
+                before = (_interpreter(), *out.words, *_unset(environment), "--")
+                outer = {**environment, **out.environment}
+                async with self._walled((*before, *argv), cwd, outer, profile, limits, (out.mount,)) as confined:
+                    yield msgspec.structs.replace(confined, refused=refused)
+        else:
+            async with self._walled(argv, cwd, environment, profile, limits) as confined:
+                yield confined
+
+    def _way_out(self, hosts: Sequence[str], refused: list[str]) -> AbstractAsyncContextManager[WayOut]:
+        from quintet.workspace.sandbox.network import way_out  # few commands have a list
+
+        def told(line: str) -> None:
+            if line not in refused and len(refused) < REFUSALS:
+                refused.append(line)
+
+        room = self._rooms.scratch("network")
+        return way_out(hosts, room, resolve=self._resolve, refuse=self._refuse, refused=told)
+
+    @asynccontextmanager
+    async def _walled(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        environment: Mapping[str, str],
+        profile: Profile,
+        limits: Sequence[tuple[str, int]],
+        mounts: Sequence[Mount] = (),
+    ) -> AsyncIterator[Confined]:
+        planned, held = await self._set_up_wholly(profile)
+        try:
+            before = watched.remember(planned.watched)
+            inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
+            planned = planned.with_more(mounts)
+            words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
+            confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
+            try:
+                yield confined
+            finally:
+                confined.put_back.extend(watched.put_back(before))
+        finally:
+            # Without a pause: a second cancel must not leave it half done. A handful of system calls.
+            self._take_down(profile, held)
+
+    async def _set_up_wholly(self, profile: Profile) -> tuple[Plan, Placeholders]:
+        """In a thread, which a cancel does not stop: what it made is then taken down when it has ended."""
+        work = asyncio.ensure_future(asyncio.to_thread(self._set_up, profile))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(lambda done: self._take_down_late(profile, done))
+            raise
+
+    def _take_down_late(self, profile: Profile, done: asyncio.Future[tuple[Plan, Placeholders]]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._take_down(profile, done.result()[1])
+
+    def _take_down(self, profile: Profile, held: Placeholders) -> None:
+        held.release()
+        with contextlib.suppress(OSError):  # on a full disk the notes stay as they are, for the next one
+            tidy(self._rooms.notes(profile.workspace))
+
+    async def close(self) -> None:
+        """Remove the temporary directories, and whatever an ended process left in workspaces."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        if self._tool is not None:
+            for notes in self._rooms.all_notes():
+                tidy(notes)
+        self._rooms.close()
+
+    def _set_up(self, profile: Profile) -> tuple[Plan, Placeholders]:
+        planned = plan(profile, self._own())
+        held = Placeholders(self._rooms.notes(profile.workspace))
+        return planned.without(held.make(planned.absent, planned.covered)), held
+
+    def _own(self) -> Own:
+        hidden = (*self._hidden, self._rooms.base)
+        return Own(self._environment, self._home, hidden, self._writable, _interpreter_places())
+
+    def _words(
+        self,
+        planned: Plan,
+        cwd: str,
+        environment: Mapping[str, str],
+        limits: Sequence[tuple[str, int]],
+        *,
+        network: bool,
+        tell: bool = False,
+    ) -> list[str]:
+        tool = self._tool or self._found_tool()
+        assert tool is not None, "only asked for where the state says that it works"
+        words = [tool.path, *arguments(tool, planned.mounts, cwd, network=network, blank=self._rooms.blank())]
+        words += ["--", *self._launch(), *(f"write={place}" for place in ("/dev", *planned.writable))]
+        words += [f"limit={name}:{soft}" for name, soft in limits]
+        words += _unset(environment)
+        return [*words, "tell"] if tell else words
+
+    def _launch(self) -> tuple[str, ...]:
+        if not self._launcher:
+            with open(os.path.join(os.path.dirname(__file__), "launcher.py"), encoding="utf-8") as file:
+                self._launcher = (_interpreter(), "-I", "-S", "-c", file.read())
+        return self._launcher
+
+    def _found_tool(self) -> Tool | None:
+        """The system's own program before one from PATH."""
+        path = find_program("bwrap", {"PATH": _SYSTEM_PLACES}) or find_program("bwrap", self._environment)
+        if path is None:
+            return None
+        said = subprocess.run([path, "--version"], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
+        self._tool = Tool(path, version_in(said.stdout.decode("utf-8", "replace")))
+        return self._tool
 
     def _probe(self) -> State:
         if not self._enabled:
             return State(False, why="It is switched off in config.toml.", fix='Remove `mode = "off"` from [sandbox].')
-        program = find_program("bwrap", self._environment)
-        if program is None:
-            return State(False, why="bubblewrap is not installed.", fix="apt-get install bubblewrap")
-        tried = subprocess.run(
-            [program, *arguments(Profile("/", writable=False), "/", ""), "--", "true"],
-            capture_output=True,
-            timeout=PROBE_WITHIN_S,
-            check=False,
-        )
-        if tried.returncode:
-            return State(False, why=tried.stderr.decode("utf-8", "replace").strip(), fix="See docs/howto/sandbox.md.")
-        return State(True, "bubblewrap")
+        if sys.platform != "linux":
+            return State(False, why=f"There is no sandbox for {sys.platform}.", fix="Run Quintet on Linux.")
+        try:
+            tool = self._found_tool()
+            if tool is None:
+                return State(False, why="bubblewrap is not installed.", fix=install_line(facts()))
+            said = self._tried()
+            if "userns" in said and not said.startswith("landlock="):
+                # Installed with the setuid bit it cannot; the filter of system calls refuses namespaces anyway.
+                self._tool = Tool(tool.path, (0, 7))
+                said = self._tried()
+        except (OSError, subprocess.SubprocessError, QuintetError) as error:
+            return State(False, why=f"It could not be tried: {error}.", fix="Look at the home's modes and free space.")
+        if not said.startswith("landlock="):
+            return State(False, "none", *diagnosed(said, tool.path, facts()))
+        told = dict(word.split("=") for word in said.split())
+        self._filters = told["filter"] == "1"
+        return State(True, "bubblewrap", landlock=int(told["landlock"]))
+
+    def _tried(self) -> str:
+        """The real profile around a look at our own home: what the launcher told, or what went wrong."""
+        import tempfile  # dear, and not needed before the first command
+
+        with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
+            profile = Profile(os.path.realpath(place))
+            words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
+            look = ("sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
+            tried = subprocess.run([*words, "--", *look], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
+        if tried.returncode or not tried.stdout:
+            return tried.stderr.decode("utf-8", "replace").strip()
+        told, _, seen = tried.stdout.decode("utf-8", "replace").partition("\n")
+        return "Quintet's own directory can be seen inside." if seen else told
+
+
+def _unset(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Python sets this one where no language is set; the command should not see that."""
+    return () if "LC_CTYPE" in environment else ("unset=LC_CTYPE",)
+
+
+def _interpreter() -> str:
+    """The bare interpreter, not a project's: it needs nothing but the standard library."""
+    return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def _interpreter_places() -> tuple[str, ...]:
+    return tuple({os.path.realpath(place): None for place in (sys.base_prefix, sys.base_exec_prefix, _interpreter())})

@@ -1,0 +1,171 @@
+"""Coverage: which rules and grants together allow a call, and what an approval of it could remember. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from quintet.domain.grant import Grant, GrantOffer, Scope, Subject
+from quintet.domain.ports import UNKNOWN_WORD, ParsedCommand
+from quintet.domain.tool import Prepared, ToolSpec
+from quintet.engine.rules import Judgement, Rule, names_target
+
+Argv = tuple[str, ...]
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """What allows a call."""
+
+    rules: tuple[str, ...] = ()  # their text
+    grants: tuple[str, ...] = ()  # their ids, each to be used once
+
+    def words(self) -> str:
+        return "; ".join((*self.rules, *self.grants))
+
+
+def serves(grant: Grant, protocol: str, root: str, project: str) -> bool:
+    """Whether a grant is meant for turns like this one."""
+    if grant.protocol and grant.protocol != protocol:
+        return False
+    match grant.scope:
+        case Scope.THREAD:
+            return grant.thread == root
+        case Scope.PROJECT:
+            return grant.project == project
+        case Scope.ALWAYS:
+            return True
+        case Scope.CALL:
+            return False
+
+
+def cover(
+    spec: ToolSpec, call: Prepared, parsed: ParsedCommand, rules: Sequence[Rule], grants: Iterable[Grant]
+) -> Covered | None:
+    """Every part of the call must be covered by a rule or grant; several may do it together."""
+    allowing = [r for r in rules if r.judgement is Judgement.ALLOW and r.about(spec)]
+    # Neither a rule nor a grant made without network was ever shown a call that has it.
+    usable = [g for g in grants if g.tool == spec.name and (g.network or not call.network)]
+    if call.command:
+        return _cover_command(parsed, [] if call.network else allowing, usable)
+    for rule in allowing:
+        if names_target(rule, call) or (not rule.words and not call.always_ask):
+            return Covered((rule.text,))
+    found = next((g for g in usable if _covers_whole(g, call)), None)
+    return Covered(grants=(found.id,)) if found else None
+
+
+def _cover_command(parsed: ParsedCommand, rules: Sequence[Rule], grants: Sequence[Grant]) -> Covered | None:
+    if not parsed.understood or parsed.writes or parsed.destructive:
+        return None
+    needed = [argv for argv in parsed.commands if not _harmless(argv, parsed.commands)] or list(parsed.commands)
+    used_rules: dict[str, None] = {}
+    used_grants: dict[str, None] = {}
+    for argv in needed:
+        rule = next((r for r in rules if _reaches(argv, parsed.commands, r.fits, len(r.fixed))), None)
+        if rule is not None:
+            used_rules[rule.text] = None
+            continue
+        grant = next((g for g in grants if _grant_reaches(g, argv, parsed.commands)), None)
+        if grant is None:
+            return None
+        used_grants[grant.id] = None
+    return Covered(tuple(used_rules), tuple(used_grants))
+
+
+def _grant_reaches(grant: Grant, argv: Argv, commands: Sequence[Argv]) -> bool:
+    if grant.subject is Subject.TOOL:
+        return True
+    if grant.subject is not Subject.COMMAND:
+        return False
+    size = len(grant.pattern)
+    fits = (lambda a: a == grant.pattern) if grant.exact else (lambda a: tuple(a[:size]) == grant.pattern)
+    return _reaches(argv, commands, fits, size)
+
+
+def _reaches(argv: Argv, commands: Sequence[Argv], fits: Callable[[Argv], bool], fixed: int) -> bool:
+    """Whether it speaks of this command, or of a wrapper in words that name the command behind it as well."""
+    if fits(argv):
+        return True
+    for outer in commands:
+        before = len(outer) - len(argv)
+        if before > 0 and outer[before:] == argv and fixed > before and fits(outer):
+            return True
+    return False
+
+
+def _covers_whole(grant: Grant, call: Prepared) -> bool:
+    match grant.subject:
+        case Subject.TOOL:
+            return not call.always_ask and not call.content
+        case Subject.PATH:
+            return bool(call.paths) and all(fnmatch.fnmatchcase(p, grant.pattern[0]) for p in call.paths)
+        case Subject.CONTENT:
+            return bool(call.content) and grant.pattern == call.content
+        case Subject.COMMAND:
+            return False
+
+
+_STAYS = frozenset({"true", "false", ":", "pwd"})
+
+
+def _harmless(argv: Argv, commands: Sequence[Argv]) -> bool:
+    """Beside a command that is covered: says something, or goes further into the project."""
+    if UNKNOWN_WORD in argv:
+        return False
+    if argv[0] == "cd":
+        # A relative program would be another one over there.
+        relative = any("/" in other[0] and not other[0].startswith("/") for other in commands)
+        inside = len(argv) == 2 and not argv[1].startswith(("/", "-", "~")) and ".." not in argv[1].split("/")
+        return inside and not relative
+    return argv[0] == "echo" or (argv[0] in _STAYS and len(argv) == 1)
+
+
+# Subcommands that say nothing yet of what is run.
+_RUN_WORDS = frozenset({"run", "exec", "compose", "run-script", "x", "dlx", "-m"})
+
+
+def offers(spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> tuple[GrantOffer, ...]:
+    """What this approval could remember: never wider than what it shows."""
+    scopes = (Scope.THREAD, Scope.PROJECT, Scope.ALWAYS)
+    exact = False
+    if call.command:
+        pattern, exact = _command_pattern(parsed)
+        if not pattern:
+            return ()
+        subject = Subject.COMMAND
+    elif call.content:
+        subject, pattern = Subject.CONTENT, call.content
+    elif call.paths:
+        # A file may be called "*"; remembering it must not cover all others.
+        subject, pattern = Subject.PATH, (glob.escape(call.paths[0]),)
+        if len(call.paths) > 1:
+            return ()
+    elif call.always_ask:
+        return ()
+    else:
+        subject, pattern = Subject.TOOL, ()
+    return tuple(GrantOffer(spec.name, subject, pattern, s, exact, call.network) for s in scopes)
+
+
+def _command_pattern(parsed: ParsedCommand) -> tuple[Argv, bool]:
+    """The first words of the one real command of the line, with the wrappers before it; and whether only exactly."""
+    if not parsed.understood or parsed.writes or parsed.destructive:
+        return (), False
+    real = [argv for argv in parsed.commands if not _harmless(argv, parsed.commands)] or list(parsed.commands)
+    outer, inner = real[0], real[-1]
+    chained = all(len(a) > len(b) and a[len(a) - len(b) :] == b for a, b in pairwise(real))
+    if not chained or UNKNOWN_WORD in outer[:1]:
+        return (), False
+    before = len(outer) - len(inner)
+    wanted = 3 if len(inner) > 1 and inner[1] in _RUN_WORDS else 2
+    pattern = outer[: before + wanted]
+    if UNKNOWN_WORD in pattern:
+        return (), False
+    if len(inner) < wanted or any(word.startswith("-") for word in inner[1:wanted]):
+        # A bare name or an option is no subcommand: what follows could be anything. So these words and no others.
+        return (outer, True) if UNKNOWN_WORD not in outer else ((), False)
+    return pattern, False

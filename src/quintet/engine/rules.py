@@ -1,0 +1,134 @@
+"""Rules: lines a person (or, only to tighten, a project) configured, and which calls they speak of. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from quintet.domain.address_pattern import fits_address
+from quintet.domain.errors import Invalid
+from quintet.domain.ports import UNKNOWN_WORD, ParsedCommand
+from quintet.domain.tool import Prepared, ToolSpec
+
+
+class Judgement(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One configured line, e.g. "shell: git status *" = "allow"."""
+
+    tool: str
+    words: tuple[str, ...]  # of a command; a trailing * stands for any further words
+    judgement: Judgement
+    text: str
+
+    def about(self, spec: ToolSpec) -> bool:
+        return self.tool in (spec.name, "*")
+
+    def fits(self, argv: Sequence[str]) -> bool:
+        """Word by word. An unknown word fits only the star."""
+        if not self.words:
+            return True
+        if self.words[-1] == "*":
+            return tuple(argv[: len(self.words) - 1]) == self.words[:-1]
+        return tuple(argv) == self.words
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        return self.words[:-1] if self.words and self.words[-1] == "*" else self.words
+
+
+def parse_rules(lines: Mapping[str, str]) -> tuple[Rule, ...]:
+    """Rules as configured; raises Invalid naming the line."""
+    rules = []
+    for text, word in lines.items():
+        tool, colon, pattern = text.partition(":")
+        if word not in list(Judgement) or not tool.strip() or (colon and not pattern.strip()):
+            raise Invalid(
+                f'[policy.rules] "{text}" = "{word}" is not a rule.',
+                next_step='Write "tool" or "tool: words *" = "allow", "ask" or "deny".',
+            )
+        words = tuple(pattern.split())
+        if tool.strip() in ("shell", "*") and any("*" in w and (w != "*" or w is not words[-1]) for w in words):
+            raise Invalid(
+                f'[policy.rules] "{text}" can never match: words are compared whole.',
+                next_step='Let a * stand alone at the end, for any further words: "shell: git push *".',
+            )
+        rules.append(Rule(tool.strip(), words, Judgement(word), text))
+    return tuple(rules)
+
+
+def strictest_rule(rules: Iterable[Rule], spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> Rule | None:
+    """The rule that denies this call, else one that asks about it."""
+    strict = [r for r in rules if r.judgement is not Judgement.ALLOW and r.about(spec) and _restricts(r, call, parsed)]
+    return min(strict, key=lambda r: r.judgement is not Judgement.DENY) if strict else None
+
+
+def uncertain_rule(rules: Iterable[Rule], spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> Rule | None:
+    """A rule that denies or asks about some commands, when it cannot be told whether this is one of them."""
+    if not call.command:
+        return None
+    named = [r for r in rules if r.judgement is not Judgement.ALLOW and r.about(spec) and r.words]
+    if not parsed.understood:
+        return named[0] if named else None
+    return next((r for r in named if any(_might_fit(argv, r.fixed) for argv in parsed.commands)), None)
+
+
+def names_target(rule: Rule, call: Prepared) -> bool:
+    """Whether a rule of a tool that is not the shell speaks of everything this call is about."""
+    pattern = " ".join(rule.words)
+    allowing = rule.judgement is Judgement.ALLOW
+    found = [_names(pattern, target, allowing=allowing) for target in call.paths or call.content[1:2]]
+    return bool(found) and (all(found) if allowing else any(found))
+
+
+def _names(pattern: str, target: str, *, allowing: bool) -> bool:
+    if "://" in target:
+        return fits_address(pattern, target, allowing=allowing)
+    return fnmatch.fnmatchcase(target, pattern)
+
+
+def _restricts(rule: Rule, call: Prepared, parsed: ParsedCommand) -> bool:
+    if not rule.words:
+        return True
+    if not call.command:
+        return names_target(rule, call)
+    if any(rule.fits(argv) or rule.fits(_plainly(argv)) for argv in parsed.commands):
+        return True
+    # Honoured on the looks of the raw text as well.
+    return not parsed.understood and _mentions(_BROKEN_UP.split(call.command), rule.fixed)
+
+
+_GIT_OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--attr-source", "--exec-path")
+_BROKEN_UP = re.compile(r"[\s'\"`(){}$<>;&|\\]+")
+
+
+def _plainly(argv: Sequence[str]) -> Sequence[str]:
+    """The command as a person would name it: /usr/bin/git -C there push is git push. Only for saying no or asking."""
+    name, rest = argv[0].rsplit("/", 1)[-1], list(argv[1:])
+    if name == "git":
+        while rest and rest[0].startswith("-"):
+            rest = rest[2:] if rest[0] in _GIT_OPTIONS_WITH_VALUE else rest[1:]
+    return (name, *rest)
+
+
+def _might_fit(argv: Sequence[str], fixed: Sequence[str]) -> bool:
+    """Whether unknown words, of which each may turn out as none or many, could make this the command of the rule."""
+    if argv[0].rsplit("/", 1)[-1] != fixed[0] or UNKNOWN_WORD not in argv:
+        return False
+    plain = list(_plainly(argv))
+    if UNKNOWN_WORD in argv[: len(argv) - len(plain) + 1]:
+        return True  # among the options that were skipped
+    known = plain[: plain.index(UNKNOWN_WORD)] if UNKNOWN_WORD in plain else plain
+    return len(known) < len(fixed) and tuple(known) == tuple(fixed[: len(known)])
+
+
+def _mentions(words: Sequence[str], fixed: Sequence[str]) -> bool:
+    return any(tuple(words[i : i + len(fixed)]) == tuple(fixed) for i in range(len(words)))

@@ -1,0 +1,51 @@
+"""The tool `shell_stop`: ends a background command of this thread, with everything it started."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from quintet.domain.ports import ToolContext
+from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
+from quintet.tools.arguments import Arguments, checked, digest, one_line, plain
+from quintet.tools.shell_output import told
+from quintet.workspace.background import Background
+
+SPEC = ToolSpec(
+    "shell_stop",
+    "End a command started by shell with background: true, and everything it started. Gives its last output. Only "
+    "commands of this thread.",
+    {
+        "type": "object",
+        "properties": {"id": {"type": "string", "description": "As shell gave it."}},
+        "required": ["id"],
+        "additionalProperties": False,
+    },
+)
+
+
+class StopArguments(Arguments, frozen=True):
+    id: Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class ShellStopTool:
+    """Has no effect that anybody must allow: what it ends was allowed to begin."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    @property
+    def spec(self) -> ToolSpec:
+        return SPEC
+
+    async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
+        given = checked(SPEC.name, arguments, StopArguments)
+        normal = plain(given)
+        return Prepared(
+            one_line(f"stop {given.id}"), normal, cwd=scope.cwd, digest=digest(SPEC.name, normal, scope.cwd)
+        )
+
+    async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
+        given = checked(SPEC.name, prepared.arguments, StopArguments)
+        return told(await self._background.stop(context.thread, given.id))

@@ -1,0 +1,143 @@
+"""Commands that go on after their call has ended. Each belongs to a thread, keeps its last output within bounds, and
+ends at the latest with this process. Knows no journal: nothing is told to anybody who does not ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from quintet.domain.errors import Invalid, NotFound
+from quintet.domain.ids import new_id
+from quintet.workspace.output import Decoder, Kept
+from quintet.workspace.processes import Child, Ended, Receiver
+
+AT_ONCE = 8  # running, per thread
+REMEMBERED = 16  # running and ended, per thread
+SETTLED_S = 0.05  # a line that still grows is not torn between two looks: half a secret is not recognised as one
+Run = Callable[[Receiver, Callable[[], None]], Awaitable[Ended]]
+
+
+class Look(msgspec.Struct, frozen=True):
+    id: str
+    command: str
+    child: Child
+    text: str  # what came since the last look
+    seconds: float  # since its start, or from start to end
+    ended: Ended | None = None  # None: it runs, or was stopped, or failed
+    stopped: bool = False
+    failure: str = ""
+
+
+class BackgroundCommand:
+    def __init__(self, thread: str, command: str, child: Child) -> None:
+        self.id = new_id("cal")
+        self.thread = thread
+        self.command = command
+        self.child = child
+        self.task: asyncio.Future[Ended]
+        self.over: float | None = None
+        self._begun = self._last = time.monotonic()
+        self._decoder, self._unread = Decoder(), Kept()
+
+    def receive(self, stream: str, data: bytes) -> None:
+        self._last = time.monotonic()
+        self._unread.add(self._decoder.text(stream, data))
+
+    def finish(self) -> None:
+        self.over = time.monotonic()
+        for _, text in self._decoder.rest():
+            self._unread.add(text)
+
+    def look(self) -> Look:
+        text, self._unread = self._unread.text(), Kept()
+        if self.over is None and time.monotonic() - self._last < SETTLED_S:
+            text, line_end, growing = text.rpartition("\n")
+            text += line_end
+            self._unread.add(growing)
+        seconds = (self.over or time.monotonic()) - self._begun
+        done = self.task.done()
+        stopped = done and self.task.cancelled()
+        error = self.task.exception() if done and not stopped else None
+        ended = self.task.result() if done and not stopped and error is None else None
+        failure = "" if error is None else str(error) or type(error).__name__
+        return Look(self.id, self.command, self.child, text, seconds, ended, stopped, failure)
+
+
+class Background:
+    def __init__(self) -> None:
+        self._commands: dict[str, BackgroundCommand] = {}
+
+    async def start(self, thread: str, command: str, child: Child, run: Run) -> str:
+        """Its id, once it has been spawned; what kept it from that is raised."""
+        self._make_room(thread)
+        made = BackgroundCommand(thread, command, child)
+        spawned = asyncio.Event()
+        made.task = asyncio.ensure_future(self._follow(made, run, spawned.set))
+        self._commands[made.id] = made
+        ready = asyncio.ensure_future(spawned.wait())
+        try:
+            await asyncio.wait((ready, made.task), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await _end(made)
+            raise
+        finally:
+            ready.cancel()
+        if not spawned.is_set():
+            del self._commands[made.id]
+            await made.task
+        return made.id
+
+    async def look(self, thread: str, name: str, wait_s: float = 0.0) -> Look:
+        """What came since the last look, after waiting at most so long for its end."""
+        found = self._find(thread, name)
+        if wait_s and not found.task.done():
+            await asyncio.wait((found.task,), timeout=wait_s)
+        return found.look()
+
+    async def stop(self, thread: str, name: str) -> Look:
+        """End it with everything it started; its last output."""
+        found = self._find(thread, name)
+        await _end(found)
+        return found.look()
+
+    async def close(self) -> None:
+        """This process ends, and they with it."""
+        await asyncio.gather(*map(_end, self._commands.values()))
+
+    async def _follow(self, command: BackgroundCommand, run: Run, spawned: Callable[[], None]) -> Ended:
+        try:
+            return await run(command.receive, spawned)
+        finally:
+            command.finish()
+
+    def _find(self, thread: str, name: str) -> BackgroundCommand:
+        found = self._commands.get(name)
+        if found is None or found.thread != thread:
+            here = [c.id for c in self._commands.values() if c.thread == thread]
+            raise NotFound(
+                f"This thread has no background command {name!r}. "
+                + (f"It has: {', '.join(here)}." if here else "They end with the process that ran them.")
+            )
+        return found
+
+    def _make_room(self, thread: str) -> None:
+        here = [c for c in self._commands.values() if c.thread == thread]
+        running = [c.id for c in here if not c.task.done()]
+        if len(running) >= AT_ONCE:
+            raise Invalid(
+                f"{AT_ONCE} commands of this thread run in the background already: {', '.join(running)}.",
+                next_step="End one with shell_stop.",
+            )
+        over = [c.id for c in here if c.task.done()]
+        for name in over[: max(0, len(here) - REMEMBERED + 1)]:
+            del self._commands[name]
+
+
+async def _end(command: BackgroundCommand) -> None:
+    """Returns when it is dead. A cancel of ours does not end the ending."""
+    command.task.cancel()
+    await asyncio.wait((command.task,))

@@ -1,0 +1,99 @@
+"""What a yes to a command is bound to: its words, its directory, the names in its environment, and the content of the
+scripts it runs. Another digest means that something else would run. Reads files; never on the event loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+
+from quintet.domain.ports import UNKNOWN_WORD
+from quintet.workspace.commands import ShellCommandParser
+from quintet.workspace.shell_parsing.wrappers import program_name
+
+FILES_AT_MOST = 100
+BYTES_AT_MOST = 16 * 1024 * 1024  # of one script; of a longer one size and time count
+_PARSER = ShellCommandParser()
+_RUN_FILES_TEXT = "sh bash dash zsh ksh python pypy perl ruby node nodejs lua php source . bun deno tsx"
+_RUN_FILES = frozenset(_RUN_FILES_TEXT.split())
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_BROKEN_UP = re.compile(r"[\s'\"`(){}$<>;&|,=\\]+")
+
+
+def command_digest(command: str, cwd: str, environment_names: Iterable[str], root: str) -> str:
+    """SHA-256 over everything a person's yes to this command is about."""
+    whole = hashlib.sha256()
+    for part in (command, cwd, *sorted(environment_names)):
+        _add(whole, part)
+    for path in sorted(set(_scripts(command, cwd, root)))[:FILES_AT_MOST]:
+        _add(whole, path)
+        _add(whole, _content(path))
+    return whole.hexdigest()
+
+
+def _add(whole: hashlib._Hash, part: str) -> None:
+    data = part.encode(errors="surrogatepass")
+    whole.update(len(data).to_bytes(8, "big") + data)  # with its length, so that parts cannot flow into each other
+
+
+def _scripts(command: str, cwd: str, root: str) -> Iterator[str]:
+    """Files inside the root that the command would run, as far as its words tell."""
+    parsed = _PARSER.parse(command)
+    places = [cwd]
+    for argv in parsed.commands:
+        if argv[0] == "cd" and len(argv) == 2 and argv[1] != UNKNOWN_WORD:
+            places.append(os.path.join(places[-1], argv[1]))
+        for word in _named(argv):
+            for place in places:
+                yield from _inside(os.path.join(place, word), root)
+    if not parsed.understood:
+        for word in _BROKEN_UP.split(command)[:1000]:
+            for path in _inside(os.path.join(cwd, word), root) if word else ():
+                if os.access(path, os.X_OK) or os.path.splitext(path)[1] in (
+                    ".sh",
+                    ".bash",
+                    ".py",
+                    ".js",
+                    ".pl",
+                    ".rb",
+                ):
+                    yield path
+
+
+def _named(argv: Sequence[str]) -> Iterator[str]:
+    program, words = argv[0], [w for w in argv[1:] if w != UNKNOWN_WORD and "\0" not in w]
+    if "/" in program and program != UNKNOWN_WORD:
+        yield program
+    if program_name(program) in _RUN_FILES or program == ".":
+        yield from (w for w in words if not w.startswith("-"))
+    if program_name(program) in ("make", "gmake"):
+        yield from _MAKEFILES
+        yield from (w for w in words if not w.startswith("-"))
+    if program_name(program) in ("npm", "pnpm", "yarn", "bun"):
+        yield "package.json"
+
+
+def _inside(path: str, root: str) -> Iterator[str]:
+    try:
+        real, top = os.path.realpath(path), os.path.realpath(root)
+        if os.path.commonpath((real, top)) == top and stat.S_ISREG(os.stat(real).st_mode):
+            yield real
+    except (OSError, ValueError):
+        return
+
+
+def _content(path: str) -> str:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return f"unreadable {error.errno}"
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            return "no file"
+        if facts.st_size > BYTES_AT_MOST:
+            return f"long {facts.st_size} {facts.st_mtime_ns} {facts.st_ino}"
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,54 @@
+"""What stands in a directory that has no git to ask: every file that no ignore rule leaves out. Blocking."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.ignore import Ignored
+
+LOOK_LIMIT = 50_000  # files that are looked at; a larger tree is told as partial
+
+
+class Walked(NamedTuple):
+    files: tuple[str, ...]
+    unnamed: int  # files whose names are no UTF-8
+    unread: tuple[str, ...]  # directories that could not be entered, with the reason
+    directories: tuple[str, ...]  # that hold no such file
+    cut: bool  # there is more
+
+    def notes(self) -> list[str]:
+        found = [f"the directory {some(list(self.unread))} could not be looked into"] if self.unread else []
+        if self.unnamed:
+            found.append(f"{counted(self.unnamed)} with a name that is not UTF-8 and not kept")
+        if self.cut:
+            found.append(f"more than {LOOK_LIMIT:,} files: the rest was not looked at")
+        return found
+
+
+def walk(directory: str, hides: Callable[[str], bool]) -> Walked:
+    ignored = Ignored(directory, hides)
+    files: list[str] = []
+    unnamed = 0
+    cut = False
+    for found in ignored.walk():
+        if len(files) >= LOOK_LIMIT:
+            cut = True
+            break
+        if _speakable(found.path):
+            files.append(found.path.replace(os.sep, "/"))
+        else:
+            unnamed += 1
+    full = {path.rpartition("/")[0] for path in files}
+    empty = tuple(path for path in ignored.entered if path not in full and _speakable(path))
+    return Walked(tuple(files), unnamed, tuple(ignored.unread), empty, cut)
+
+
+def _speakable(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Reading shell lines: words, structure, variables, and what runs behind a wrapper. Pure; knows no policy."""

@@ -1,0 +1,142 @@
+"""One command cannot take the machine: whatever it does without end, it is ended, and Quintet goes on answering."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from quintet.domain.item import ResultStatus
+from quintet.domain.tool import CallScope, ToolOutcome
+from quintet.tools import shell
+from quintet.tools.shell import ShellTool
+from quintet.tools.shell_profile import ShellSettings
+from quintet.workspace.environment import find_program
+from quintet.workspace.sandbox.limits import MIB, usual_caps
+from quintet.workspace.sandbox.wall import Sandbox
+from tests.fakes.tool_context import FakeToolContext
+from tests.faults.processes import end_leftovers, living_with, wait_until
+
+pytestmark = [pytest.mark.fault, pytest.mark.req("security:S32")]
+LAG_S = 1.0  # the longest the event loop may stand still, on a machine that runs other tests (and their bombs) as well
+CAPS = usual_caps(max_processes=200, max_memory_mib=300, max_file_mib=20)
+Use = Callable[..., Awaitable[ToolOutcome]]
+
+
+@pytest.fixture(params=["walled", "loose"])
+def wall(request: pytest.FixtureRequest) -> str:
+    if request.param == "walled" and find_program("bwrap", os.environ) is None:
+        pytest.skip("bubblewrap is not installed")
+    return str(request.param)
+
+
+@pytest.fixture
+def use(wall: str, tmp_path: Path) -> Use:
+    tool = ShellTool(sandbox=Sandbox(os.environ, enabled=wall == "walled"), settings=ShellSettings(caps=CAPS))
+
+    async def call(command: str, **arguments: float) -> ToolOutcome:
+        prepared = await tool.prepare({"command": command, **arguments}, CallScope(str(tmp_path)))
+        async with responsive():
+            return await asyncio.wait_for(tool.run(prepared, FakeToolContext(str(tmp_path))), 30)
+
+    return call
+
+
+@asynccontextmanager
+async def responsive() -> AsyncIterator[None]:
+    """The event loop comes round all the while."""
+    longest = 0.0
+
+    async def beat() -> None:
+        nonlocal longest
+        while True:
+            begun = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - begun)
+
+    beating = asyncio.ensure_future(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+    print(f"longest turn of the event loop: {longest * 1000:.0f} ms")
+    assert longest < LAG_S
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def test_a_fork_bomb_is_over_within_seconds(use: Use, wall: str) -> None:
+    if wall == "loose" and os.geteuid() == 0:
+        pytest.skip("root without a wall: no limit of processes holds it, the machine itself stands still meanwhile")
+    word = f"bomb{os.getpid()}"
+    begun = time.monotonic()
+    try:
+        done = await use(f": {word}; :(){{ :|:& }};:; sleep 20")
+        print(f"over after {time.monotonic() - begun:.2f} s")
+        assert time.monotonic() - begun < 8
+        assert done.message == "ended because it had more than 200 processes at a time"
+        assert done.status is ResultStatus.ERROR
+        await asyncio.to_thread(wait_until, lambda: not living_with(word), 2)
+    finally:
+        end_leftovers(living_with(word))
+
+
+async def test_ten_gigabytes_of_output_end_the_command_and_not_quintet(use: Use) -> None:
+    before = resident()
+    done = await use("head -c 10G /dev/zero")
+    assert done.message == "ended because it wrote more than 256 MiB"
+    assert len(done.text) < 40_000
+    assert resident() - before < 40 * MIB
+
+
+async def test_a_command_that_takes_all_memory_is_ended(use: Use) -> None:
+    done = await use("python3 -c 'b = bytearray(10 * 2**30)\nfor i in range(0, len(b), 4096): b[i] = 1'")
+    assert done.message == "ended because it held more than 300 MiB of memory"
+
+
+async def test_memory_is_counted_over_all_its_processes(use: Use) -> None:
+    hold = "python3 -c 'b = b\"x\" * (100 * 2**20); import time; time.sleep(60)' &"
+    done = await use(f"{hold} {hold} {hold} {hold} wait")
+    assert done.message == "ended because it held more than 300 MiB of memory"
+
+
+async def test_what_forked_processes_share_is_counted_once(use: Use) -> None:
+    code = 'import os, time; b = b"x" * (150 * 2**20); [os.fork() or (time.sleep(1), os._exit(0)) for _ in range(5)]'
+    assert (await use(f"python3 -c '{code}; time.sleep(1); print(\"whole\")'")).text == "whole\n"
+
+
+async def test_a_file_cannot_grow_beyond_its_limit(use: Use, tmp_path: Path) -> None:
+    done = await use("exec head -c 10G /dev/zero > big")
+    assert done.message == "killed by SIGXFSZ: a file it wrote grew beyond 20 MiB"
+    assert (tmp_path / "big").stat().st_size <= CAPS.file
+
+
+async def test_a_crash_leaves_no_core_file(use: Use, tmp_path: Path) -> None:
+    assert (await use("ulimit -c; kill -SEGV $$")).text.splitlines()[0] == "0"
+
+
+async def test_a_command_that_never_ends_is_ended_by_the_clock(use: Use) -> None:
+    begun = time.monotonic()
+    done = await use("while :; do :; done", timeout_s=0.5)
+    assert done.message == "ended after its limit of 0.5 s"
+    assert time.monotonic() - begun < 3
+
+
+def test_the_usual_caps_leave_the_machine_room() -> None:
+    caps = usual_caps()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert (caps.processes, caps.file, shell.OUTPUT_LIMIT) == (1_024, 4_096 * MIB, 256 * MIB)
+    assert caps.memory <= min(memory // 2, 8_192 * MIB)
+    assert msgspec.structs.asdict(usual_caps(max_processes=5, max_memory_mib=6, max_file_mib=7)) == {
+        "processes": 5,
+        "memory": 6 * MIB,
+        "file": 7 * MIB,
+    }
