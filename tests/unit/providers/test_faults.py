@@ -58,7 +58,7 @@ CASES = [
     Case("reset", 1, "broken", SAID, partial=True),
     Case("half-close", 1, "broken", SAID, partial=True),
     Case("close", 1, "broken", SAID, partial=True),
-    Case("stall", 1, "timeout", SAID, partial=True, settings={"idle_timeout_s": 0.05}),
+    Case("stall", 1, "timeout", SAID, partial=True, settings={"idle_timeout_s": 0.4}),
     Case("silent", EVERY, "timeout", settings={"timeout_s": 0.05}),
     Case("mute", EVERY, "timeout", settings={"timeout_s": 0.05}),
     Case("drip=0.001", 1, said=SAID, finish=Finish.STOP),
@@ -124,7 +124,7 @@ async def test_a_turn_that_meets_a_fault_ends_once_and_keeps_what_was_said(
 )
 async def test_a_fault_that_passes_is_only_a_retry(lone: Process, kind: ProviderKind, fault: str) -> None:
     async with ModelServer(SCRIPT, faults=[f"{fault} times {RETRIES}"]) as server:
-        provider = wire(server, kind, timeout_s=0.1 if fault == "silent" else 5.0)
+        provider = wire(server, kind, timeout_s=0.5 if fault == "silent" else 5.0)
         thread = await lone.thread()
         turn = await lone.run(thread, provider)
         await provider.close()
