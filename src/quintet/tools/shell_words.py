@@ -7,7 +7,9 @@ import signal
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import ToolOutcome
 from quintet.workspace.processes import Cause, Child, Ended
-from quintet.workspace.sandbox.limits import MIB, usual_caps
+from quintet.workspace.sandbox.limits import MIB, TASKS, usual_caps
+
+REFUSED = 10  # told by name
 
 
 def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: bool = False) -> ToolOutcome:
@@ -23,6 +25,10 @@ def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: boo
         )
     if ended.put_back:
         notes.append(f"it may not change {', '.join(ended.put_back)}, which was put back as it had been")
+    if ended.refused:
+        more = len(ended.refused) - REFUSED
+        told = [line.removesuffix(".") for line in ended.refused[:REFUSED]] + ([f"{more} more"] if more > 0 else [])
+        notes.append(f"the network refused it: {', '.join(told)}")
     text = text or "(no output)"
     if notes:
         text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
@@ -46,6 +52,8 @@ def end_in_words(child: Child, ended: Ended) -> str:
             return f"ended because it wrote more than {child.output_limit // MIB} MiB"
         case Cause.PROCESSES:
             return f"ended because it had more than {caps.processes} processes at a time"
+        case Cause.TASKS:
+            return f"ended because it had more than {TASKS * caps.processes} processes and threads at a time"
         case Cause.MEMORY:
             return f"ended because it held more than {caps.memory // MIB} MiB of memory"
         case Cause.NO_WALL:

@@ -125,6 +125,12 @@ def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None, limit:
     return found
 
 
+def begun(pid: int) -> int | None:
+    """When it began, which tells it from the next process of its number. None for one that is gone."""
+    fields = _fields(str(pid))
+    return None if fields is None else int(fields[_BEGUN])
+
+
 def descendants(pid: int, limit: int) -> list[int]:
     """Children and theirs, nearest first, at most so many. Blocking; reads only what belongs to the tree."""
     below = children if _children_are_told() else _children_of_all().__getitem__

@@ -19,6 +19,7 @@ import msgspec
 
 from quintet.workspace.environment import MARKER
 from quintet.workspace.process_tree import GRACE_S, LooseTree
+from quintet.workspace.sandbox.groups import Group
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import Report
@@ -35,8 +36,12 @@ class Cause(StrEnum):
     TIMEOUT = "timeout"
     FLOOD = "flood"  # wrote more than it may
     PROCESSES = "processes"  # more at a time than it may
+    TASKS = "tasks"  # processes and threads together
     MEMORY = "memory"
     NO_WALL = "no wall"  # the sandbox fell before the command began
+
+
+_GREEDY = frozenset({Cause.PROCESSES, Cause.TASKS, Cause.MEMORY})
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -44,6 +49,7 @@ class Ended(msgspec.Struct, frozen=True):
     code: int  # as waitpid says: negative = killed by that signal
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
     put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
+    refused: tuple[str, ...] = ()  # what its list of allowed hosts did not let through
     wall_words: str = ""  # what the wall said as it fell, before there was a command
 
 
@@ -56,6 +62,7 @@ class Child(msgspec.Struct, frozen=True):
     timeout_s: float
     output_limit: int  # bytes of both streams together
     caps: Caps | None = None  # None: a program of ours, which needs no watching
+    group: Group | None = None  # it is to run in; removed by whoever made it
     walled: bool = False  # argv is the sandbox's, with a warden inside
     stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
@@ -68,7 +75,7 @@ async def run_child(child: Child, receive: Receiver, started: Callable[[], None]
         cause = await run.until_over()
         if cause is not Cause.EXITED:
             # Whoever takes more than his share gets no moment to take more.
-            await run.tree.end(0 if cause in (Cause.PROCESSES, Cause.MEMORY) else GRACE_S)
+            await run.tree.end(0 if cause in _GREEDY else GRACE_S)
         await run.drain()
         left = await run.left_behind() if cause is Cause.EXITED else 0
         if left is None:
@@ -109,10 +116,11 @@ class _Run:
             self._loop.add_reader(self._report.pipe, self._hear)
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], Report | None]:
+        group = self._child.group
         ours, theirs = zip(*(os.pipe() for _ in range(3 if self._child.walled else 2)), strict=True)
         try:
             process = subprocess.Popen(
-                self._child.argv,
+                group.entering(self._child.argv) if group else self._child.argv,
                 cwd=self._child.cwd,
                 env=dict(self._child.environment),
                 stdin=theirs[2] if self._child.walled else self._child.stdin,
@@ -188,7 +196,7 @@ class _Run:
             self._over.set_result(cause)
 
     async def until_over(self) -> Cause:
-        watch = Watch(self.tree, self._child.caps) if self._child.caps else None
+        watch = Watch(self.tree, self._child.caps, self._child.group) if self._child.caps else None
         watching = asyncio.ensure_future(watch.until_over()) if watch else None
         ends: list[asyncio.Future[Any]] = [self._over] if watching is None else [self._over, watching]
         try:
@@ -199,8 +207,8 @@ class _Run:
         finally:
             if watching is not None and not watching.done():
                 watching.cancel()
-        if watch and watch.over:  # its blow may be felt before its word is heard
-            return Cause(watch.over)
+        if watch and (over := watch.over or watch.hit()):  # its blow may be felt before its word is heard
+            return Cause(over)
         if not self._over.done() and watching is not None:
             watching.result()  # the watch itself has failed
         return self._over.result()
