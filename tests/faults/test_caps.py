@@ -90,6 +90,26 @@ async def test_a_fork_bomb_is_over_within_seconds(use: Use, wall: str) -> None:
         end_leftovers(living_with(word))
 
 
+async def test_a_command_that_met_the_limit_of_the_kernel_and_ended_by_itself_is_told_so(use: Use) -> None:
+    if "pids" not in places():
+        pytest.skip("no control group can be made here")
+    start = "threading.Thread(target=threading.Event().wait).start()"
+    code = f"import os, threading\ntry:\n for n in range(2000): {start}\nexcept RuntimeError: os._exit(0)"
+    done = await use(f"python3 -c '{code}'")
+    assert done.message == "ended because it had more than 800 processes and threads at a time"
+    assert done.status is ResultStatus.ERROR
+
+
+async def test_a_command_leaves_no_control_group(use: Use) -> None:
+    if "pids" not in places():
+        pytest.skip("no control group can be made here")
+    where = (await use("cat /proc/self/cgroup")).text
+    assert f"-{os.getpid()}-" in where or "pids:/\n" in where  # behind the wall its own group looks like the top
+    left = await use("setsid --fork env -i sleep 600 <&- >&- 2>&-")
+    assert "1 process it had left running" in left.text
+    assert not [name for name in os.listdir(places()["pids"].directory) if f"-{os.getpid()}-" in name]
+
+
 async def test_ten_gigabytes_of_output_end_the_command_and_not_quintet(use: Use) -> None:
     before = resident()
     done = await use("head -c 10G /dev/zero")

@@ -100,9 +100,7 @@ class _Run:
         self._pipes: dict[int, str] = {}
         self._held: list[tuple[str, bytes]] | None = [] if child.walled else None  # before the command has begun
         self.process, self._report = self._spawn()
-        self.tree = (
-            WalledTree(self.process, self._gone) if child.walled else LooseTree(self.process, child.environment[MARKER])
-        )
+        self.tree = self._tree()
         try:
             _first_to_go(self.process.pid)
             self._watch = _watch_exit(self._loop, self.process.pid, self._exited)
@@ -140,6 +138,12 @@ class _Run:
         for handle in self._pipes:
             os.set_blocking(handle, False)
         return process, Report(ours[2]) if self._child.walled else None
+
+    def _tree(self) -> WalledTree | LooseTree:
+        if self._child.walled:
+            return WalledTree(self.process, self._gone)
+        group = self._child.group
+        return LooseTree(self.process, self._child.environment[MARKER], group.members if group else tuple)
 
     def _read(self, handle: int) -> None:
         try:

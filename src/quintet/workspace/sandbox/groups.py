@@ -6,6 +6,7 @@ can be made (see group_places.py) rlimits and the watch hold alone.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import os
@@ -19,6 +20,7 @@ from quintet.workspace.sandbox.group_places import Place, places
 from quintet.workspace.sandbox.limits import TASKS, Caps, Over
 
 TRY_WITHIN_S = 5.0
+LOOK_S, ROUNDS = 0.01, 50  # of looking whether the last one in a group is dead
 _ENTER = """\
 while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done
 shift
@@ -51,7 +53,7 @@ class Group:
 
     def entering(self, argv: Sequence[str]) -> tuple[str, ...]:
         """The command, which enters the group before anything else. If it cannot it does not run."""
-        doors = (f"{directory}/cgroup.procs" for directory in self._at.values())
+        doors = {os.path.join(self._at[place.directory], _door(place)) for place in self._where.values()}
         return ("/bin/sh", "-c", _ENTER, "sh", *doors, "--", *argv)
 
     def members(self, limit: int = 0) -> list[int]:
@@ -111,7 +113,7 @@ class Groups:
         """None where there are none, and where one more could not be made."""
         if not self._where:
             return None
-        self._dying = [group for group in self._dying if not group.remove()]
+        self.tidy()
         group = Group(f"quintet-{_namespace()}-{os.getpid()}-{begun(os.getpid())}-{next(_numbers)}", self._where)
         try:
             group.make(caps)
@@ -120,14 +122,22 @@ class Groups:
             return None
         return group
 
-    def removed(self, group: Group) -> None:
-        """With whatever is left in it. Never waits: one that is not empty yet is removed later."""
+    def discard(self, group: Group) -> None:
+        """With whatever is left in it. Never waits: one that is not empty yet is removed when tidying up."""
         if not group.remove():
             group.strike()
-            if not group.remove():
-                self._dying.append(group)
+            self._dying.append(group)
 
-    def close(self) -> None:
+    async def discarded(self, group: Group) -> None:
+        """Returns when it is gone, or will not be for a while."""
+        self.discard(group)
+        for _ in range(ROUNDS):
+            if group not in self._dying:
+                break
+            await asyncio.sleep(LOOK_S)
+            self.tidy()
+
+    def tidy(self) -> None:
         self._dying = [group for group in self._dying if not group.remove()]
 
     def sweep(self) -> None:
@@ -137,7 +147,7 @@ class Groups:
                 match = _NAME.fullmatch(name)
                 # A number of another namespace says nothing about who is alive here.
                 if match and match[1] == _namespace() and str(begun(int(match[2]))) != match[3]:
-                    self.removed(Group(name, self._where))
+                    self.discard(Group(name, self._where))
 
 
 def groups_here() -> Groups:
@@ -151,9 +161,15 @@ def groups_here() -> Groups:
     except (OSError, subprocess.SubprocessError):
         return Groups({})
     finally:
-        groups.removed(group)
+        groups.discard(group)
     groups.sweep()
     return groups
+
+
+def _door(place: Place) -> str:
+    """For one that enters by itself and has no threads yet, both do the same in version 1; but to move a whole process
+    the kernel waits ten milliseconds for all others."""
+    return "cgroup.procs" if place.unified else "tasks"
 
 
 def _namespace() -> str:

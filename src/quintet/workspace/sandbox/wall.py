@@ -99,7 +99,7 @@ class Sandbox:
             yield made
         finally:
             if made is not None:
-                self._groups.removed(made)
+                await self._groups.discarded(made)
 
     def scratch(self, thread: str) -> str:
         """A thread's own temporary directory, until close."""
@@ -187,7 +187,7 @@ class Sandbox:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._groups.close()
+        self._groups.tidy()
         if self._tool is not None:
             for notes in self._rooms.all_notes():
                 tidy(notes)
