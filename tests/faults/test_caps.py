@@ -83,7 +83,9 @@ async def test_a_fork_bomb_is_over_within_seconds(use: Use, wall: str) -> None:
         done = await use(f": {word}; :(){{ :|:& }};:; sleep 20")
         print(f"over after {time.monotonic() - begun:.2f} s")
         assert time.monotonic() - begun < 8
-        assert done.message == "ended because it had more than 200 processes at a time"
+        # Whoever sees it first: the watch counts the living, the kernel the dead too that nobody has reaped.
+        met = ("200 processes", "800 processes and threads")
+        assert done.message in [f"ended because it had more than {cap} at a time" for cap in met]
         assert done.status is ResultStatus.ERROR
         await asyncio.to_thread(wait_until, lambda: not living_with(word), 2)
     finally:
@@ -131,7 +133,7 @@ async def test_memory_is_counted_over_all_its_processes(use: Use) -> None:
 
 async def test_what_forked_processes_share_is_counted_once(use: Use) -> None:
     code = 'import os, time; b = b"x" * (150 * 2**20); [os.fork() or (time.sleep(1), os._exit(0)) for _ in range(5)]'
-    assert (await use(f"python3 -c '{code}; time.sleep(1); print(\"whole\")'")).text == "whole\n"
+    assert (await use(f"python3 -c '{code}; [os.wait() for _ in range(5)]; print(\"whole\")'")).text == "whole\n"
 
 
 async def test_a_file_cannot_grow_beyond_its_limit(use: Use, tmp_path: Path) -> None:

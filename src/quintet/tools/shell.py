@@ -19,10 +19,11 @@ from quintet.tools.arguments import Arguments, checked, digest, failed, one_line
 from quintet.tools.shell_profile import ShellSettings, confined_note, network, unconfined_note, writable
 from quintet.tools.shell_words import block, outcome
 from quintet.workspace.background import Background
+from quintet.workspace.child import Cause, Child, Ended, Receiver
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
-from quintet.workspace.processes import Cause, Child, Ended, Receiver, run_child
+from quintet.workspace.processes import run_child
 from quintet.workspace.sandbox.limits import limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox

@@ -6,7 +6,7 @@ import signal
 
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import ToolOutcome
-from quintet.workspace.processes import Cause, Child, Ended
+from quintet.workspace.child import Cause, Child, Ended, died_of
 from quintet.workspace.sandbox.limits import MIB, TASKS, usual_caps
 
 REFUSED = 10  # told by name
@@ -59,14 +59,9 @@ def end_in_words(child: Child, ended: Ended) -> str:
         case Cause.NO_WALL:
             return f"nothing was run: the sandbox could not be built for it: {ended.wall_words}"
         case Cause.EXITED:
-            return f"exit code {ended.code}" if ended.code >= 0 else _killed(-ended.code, caps.file)
+            return _exited(ended.code, caps.file)
 
 
-def _killed(number: int, file_limit: int) -> str:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        return f"killed by signal {number}"
-    if number == signal.SIGXFSZ:
-        return f"killed by {name}: a file it wrote grew beyond {file_limit // MIB} MiB"
-    return f"killed by {name}"
+def _exited(code: int, file_limit: int) -> str:
+    words = died_of(code)
+    return f"{words}: a file it wrote grew beyond {file_limit // MIB} MiB" if code == -signal.SIGXFSZ else words

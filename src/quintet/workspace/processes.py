@@ -11,60 +11,20 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from quintet.workspace.child import Cause, Child, Ended, Receiver
 from quintet.workspace.environment import MARKER
 from quintet.workspace.process_tree import GRACE_S, LooseTree
-from quintet.workspace.sandbox.groups import Group
-from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import Report
 from quintet.workspace.sandbox.watch import Watch
 
 READ_SIZE = 65_536
 DRAIN_S = 0.25  # how long output is awaited after the exit, when someone else still holds the pipes
-Receiver = Callable[[str, bytes], None]  # stream name, bytes
 _DEADLY = frozenset({*range(1, 32)} - {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH})
-
-
-class Cause(StrEnum):
-    EXITED = "exited"
-    TIMEOUT = "timeout"
-    FLOOD = "flood"  # wrote more than it may
-    PROCESSES = "processes"  # more at a time than it may
-    TASKS = "tasks"  # processes and threads together
-    MEMORY = "memory"
-    NO_WALL = "no wall"  # the sandbox fell before the command began
-
-
 _GREEDY = frozenset({Cause.PROCESSES, Cause.TASKS, Cause.MEMORY})
-
-
-class Ended(msgspec.Struct, frozen=True):
-    cause: Cause
-    code: int  # as waitpid says: negative = killed by that signal
-    left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
-    put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
-    refused: tuple[str, ...] = ()  # what its list of allowed hosts did not let through
-    wall_words: str = ""  # what the wall said as it fell, before there was a command
-
-
-class Child(msgspec.Struct, frozen=True):
-    """What to run. The environment is the whole one and must carry the marker."""
-
-    argv: Sequence[str]
-    cwd: str
-    environment: Mapping[str, str]
-    timeout_s: float
-    output_limit: int  # bytes of both streams together
-    caps: Caps | None = None  # None: a program of ours, which needs no watching
-    group: Group | None = None  # it is to run in; removed by whoever made it
-    walled: bool = False  # argv is the sandbox's, with a warden inside
-    stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
 
 async def run_child(child: Child, receive: Receiver, started: Callable[[], None] = lambda: None) -> Ended:
