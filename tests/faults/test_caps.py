@@ -25,7 +25,7 @@ from tests.fakes.tool_context import FakeToolContext
 from tests.faults.processes import end_leftovers, living_with, wait_until
 
 pytestmark = [pytest.mark.fault, pytest.mark.req("security:S32")]
-LAG_S = 0.5  # the longest the event loop may stand still, on a machine that runs other tests as well
+LAG_S = 1.0  # the longest the event loop may stand still, on a machine whose cores are busy with other tests as well
 CAPS = usual_caps(max_processes=200, max_memory_mib=300, max_file_mib=20)
 Use = Callable[..., Awaitable[ToolOutcome]]
 
