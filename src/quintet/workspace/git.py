@@ -20,10 +20,11 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from quintet.workspace.child import Cause, Child
 from quintet.workspace.environment import MARKER, find_program
 from quintet.workspace.files import on_disk
 from quintet.workspace.git_layout import Layout
-from quintet.workspace.processes import Cause, Child, run_child
+from quintet.workspace.processes import run_child
 from quintet.workspace.tree import Seen
 
 WITHIN_S = 20.0
