@@ -16,7 +16,8 @@ import msgspec
 from quintet.domain.errors import Invalid
 from quintet.workspace.environment import find_program
 from quintet.workspace.globs import Glob
-from quintet.workspace.ignore import KINDS, open_below
+from quintet.workspace.handles import open_below
+from quintet.workspace.ignore import KINDS
 from quintet.workspace.paths import Place
 
 TIMEOUT_S = 30.0
@@ -137,20 +138,18 @@ def _shown(prefix: str, findings: Findings) -> Findings:
 
 @contextmanager
 def _site(place: Place) -> Iterator[Site]:
-    inner = os.path.relpath(place.path, place.root)
-    inner = "" if inner == os.curdir else inner
-    name = ""
+    names, name = place.names, ""
     try:
-        handle = open_below(place.root, inner)
+        handle = open_below(place.root, names, readable=True)
     except OSError as error:
-        if error.errno not in (errno.ENOTDIR, errno.ELOOP) or not inner:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP) or not names:
             raise
-        inner, name = os.path.split(inner)
-        handle = open_below(place.root, inner)
+        names, name = names[:-1], names[-1]
+        handle = open_below(place.root, names, readable=True)
     try:
         if name and not stat.S_ISREG(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
             raise Invalid(f"{place.shown} is neither a directory nor a regular file.")
-        yield Site(handle, place.root, inner, name)
+        yield Site(handle, place.root, os.sep.join(names), name)
     finally:
         os.close(handle)
 
