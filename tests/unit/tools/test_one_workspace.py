@@ -93,5 +93,6 @@ async def test_where_the_workspace_is_the_persons_directory_their_secrets_stay_c
     for tool, arguments in (("grep", {"pattern": "canary"}), ("glob", {"pattern": "**"})):
         done = await tools[tool].run(await tools[tool].prepare(arguments, scope), context)
         assert os.path.basename(path) not in done.text
-    inside = CallScope(str((home / path).parent))
-    assert (await tools["read"].prepare({"path": os.path.basename(path)}, inside)).paths
+    if (home / path).parent != home:  # whoever starts a thread in such a place means to work on it
+        inside = CallScope(str((home / path).parent))
+        assert (await tools["read"].prepare({"path": os.path.basename(path)}, inside)).paths
