@@ -328,9 +328,10 @@ async def test_files_are_found_by_glob(tmp_path, environment, glob, paths):
     ],
 )
 @pytest.mark.parametrize("rows", [0, 10])
-async def test_what_ripgrep_could_not_read_is_told_and_no_failure(tmp_path, said, told, rows):
+async def test_what_ripgrep_could_not_read_is_told_and_no_failure(tmp_path, monkeypatch, said, told, rows):
     fake = tmp_path / "bin" / "rg"
     fake.parent.mkdir()
+    monkeypatch.setattr("quintet.workspace.environment.SYSTEM", {str(fake.parent)})
     fake.write_text(f"#!/bin/sh\ncat > /dev/null\ncat >&2 <<'END'\n{said}\nEND\nexit 2\n")
     fake.chmod(0o755)
     environment = {"PATH": f"{fake.parent}:/usr/bin:/bin"}

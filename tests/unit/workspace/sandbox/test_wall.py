@@ -69,6 +69,7 @@ async def test_a_program_that_fails_is_no_sandbox(stage: Stage, monkeypatch: pyt
     (broken / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
     (broken / "bwrap").chmod(0o755)
     monkeypatch.setattr("quintet.workspace.sandbox.wall._SYSTEM_PLACES", str(broken))
+    monkeypatch.setattr("quintet.workspace.environment.SYSTEM", {str(broken)})
     sandbox = Sandbox({**stage.environment, "PATH": str(broken)}, home=str(stage.home))
     state = await sandbox.state()
     assert (state.works, state.kind) == (False, "none")
