@@ -23,6 +23,7 @@ from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import Report
 from quintet.workspace.sandbox.watch import Watch
+from quintet.workspace.sandbox.watched import PutBack
 
 READ_SIZE = 65_536
 DRAIN_S = 0.25  # how long output is awaited after the exit, when someone else still holds the pipes
@@ -43,7 +44,7 @@ class Ended(msgspec.Struct, frozen=True):
     cause: Cause
     code: int  # as waitpid says: negative = killed by that signal
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
-    put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
+    put_back: tuple[PutBack, ...] = ()  # protected names it had changed
     wall_words: str = ""  # what the wall said as it fell, before there was a command
 
 

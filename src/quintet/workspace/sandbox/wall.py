@@ -20,7 +20,7 @@ from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
 from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
 from quintet.workspace.sandbox.mounts import Mount
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
-from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, plan
+from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
 
@@ -39,7 +39,7 @@ class Confined(msgspec.Struct, frozen=True):
 
     argv: Sequence[str]
     environment: Mapping[str, str]
-    put_back: list[str] = msgspec.field(default_factory=list)  # afterwards: protected names the command had changed
+    put_back: list[watched.PutBack] = msgspec.field(default_factory=list)  # afterwards: what it may not change, and did
     refused: Sequence[str] = ()  # fills while it runs: what its allow-list did not let through, each once
 
 
@@ -100,7 +100,16 @@ class Sandbox:
             *found,
             Finding("landlock", state.landlock >= 6, level, fix),
             Finding("system calls", self._filters, calls if state.works else why),
+            *(Finding("writable", False, f"{place} is not there", f"mkdir -p {place}") for place in self.missing()),
         ]
+
+    def missing(self) -> list[str]:
+        """Of the directories that commands may write by config.toml those that are not there."""
+        return missing_trees(self._own())
+
+    def refuse(self, workspace: str) -> None:
+        """Raises where commands cannot be confined to this directory; quick."""
+        refuse(os.path.realpath(workspace), self._own())
 
     def scratch(self, thread: str) -> str:
         """A thread's own temporary directory, until close."""
@@ -237,7 +246,8 @@ class Sandbox:
 
     def _probe(self) -> State:
         if not self._enabled:
-            return State(False, why="It is switched off in config.toml.", fix='Remove `mode = "off"` from [sandbox].')
+            why = "The sandbox is switched off in config.toml."
+            return State(False, why=why, fix='Remove `mode = "off"` from [sandbox].')
         if sys.platform != "linux":
             return State(False, why=f"There is no sandbox for {sys.platform}.", fix="Run Quintet on Linux.")
         try:
@@ -264,7 +274,7 @@ class Sandbox:
         with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
             profile = Profile(os.path.realpath(place))
             words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
-            look = ("sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
+            look = ("/bin/sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
             tried = subprocess.run([*words, "--", *look], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
         if tried.returncode or not tried.stdout:
             return tried.stderr.decode("utf-8", "replace").strip()
