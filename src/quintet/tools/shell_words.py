@@ -43,7 +43,7 @@ def outcome(
 
 def _put_back(one: PutBack) -> str:
     if one.failure:
-        return f"it may not change {one.place}, which could not be put back as it had been ({one.failure}): look at it"
+        return f"it may not change {one.place}, which could not be put back ({one.failure}): look at it"
     now = f"; what it had put there is {one.aside} now" if one.aside else ""
     return f"it may not change {one.place}, which is as it had been{now}"
 
@@ -52,15 +52,11 @@ def _ran_into(text: str, cwd: str, root: str) -> list[str]:
     if not root or not runs_into_something(text):
         return []
     names = protected_in(text, cwd, root, protected_places(root))
-    one = len(names) == 1
-    return (
-        [
-            f"{', '.join(names)} {'is' if one else 'are'} protected: no command may write {'it' if one else 'them'}, only "
-            "the person may; see docs/howto/sandbox.md"
-        ]
-        if names
-        else []
-    )
+    if not names:
+        return []
+    are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+    told = f"{', '.join(names)} {are} protected: no command may write {them}, only the person may"
+    return [f"{told}; see docs/howto/sandbox.md"]
 
 
 def _no_programs(child: Child, code: int) -> list[str]:
