@@ -1,4 +1,4 @@
-"""Steps: how far a thread's files were taken back since its last turn, one step per undo, each to be taken forward again.
+"""Steps: how far a thread's files were taken back since its last turn, one step per undo, and the way forward again.
 
 Pure: a fold over the restorations since that turn. Knows neither the disk nor the view.
 """

@@ -187,9 +187,7 @@ class Threads:
             return Reverted(source, files_behind=behind)
         return Reverted(await self._change_view(source, ViewChanged(ViewReason.UNREVERT)), files_behind=behind)
 
-    async def redo(
-        self, thread: str, *, whole: bool = False, force: bool = False, dry_run: bool = False
-    ) -> Reverted:
+    async def redo(self, thread: str, *, whole: bool = False, force: bool = False, dry_run: bool = False) -> Reverted:
         """Take back the last undo, or all of them, files and view together; what is shown already stays so."""
         source = await self._resting(thread)
         undone = await self._undo.redo(source, whole=whole, force=force, dry_run=dry_run)
