@@ -68,7 +68,7 @@ class Undo:
                 raise NotFound(f"The thread has no turn {turn}.", next_step="`quintet threads show --json` names them.")
             return Point(first[turn] - 1, turn)
         steps = await self._steps(thread.id)
-        if force and steps.back and thread.view.reverted is not None and _left_alone(steps):
+        if force and thread.view.reverted is not None and await self._forcible(thread, steps):
             again = steps.at  # the same once more, with what was left alone
             return Point(again, next((t for t, ordinal in first.items() if ordinal > again), ""))
         for call in reversed(story.calls):
@@ -81,11 +81,9 @@ class Undo:
     async def remarks(self, thread: Thread) -> list[str]:
         """What is to be known of a thread in which nothing is left to undo."""
         words, steps = [], await self._steps(thread.id)
-        if steps.back and _left_alone(steps):
-            forced = await self.revert(thread, steps.at, force=True, dry_run=True)
-            if left := len(forced.restored):
-                files = "1 file was" if left == 1 else f"{left:,} files were"
-                words.append(f"{files} left alone; `quintet undo {thread.id} --force` brings back what can be.")
+        if left := await self._forcible(thread, steps):
+            files = "1 file was" if left == 1 else f"{left:,} files were"
+            words.append(f"{files} left alone; `quintet undo {thread.id} --force` brings back what can be.")
         story = story_of(await self._feed.journal.checkpoints(thread=thread.id))
         went_on = {c.turn for c in story.calls if BACKGROUND in c.partial}
         first = await self._first_items(thread.id) if went_on else {}
@@ -137,6 +135,12 @@ class Undo:
         said = _Said(ViewReason.UNREVERT, place)
         undone = await self._bring_back(thread, said, moves, force=force, dry_run=dry_run)
         return msgspec.structs.replace(undone, keep_through=thread.last_ordinal if place == END else place)
+
+    async def _forcible(self, thread: Thread, steps: Steps) -> int:
+        """How many paths the last undo has left alone that force would bring back."""
+        if steps.redone or not steps.back or not _left_alone(steps):
+            return 0
+        return len((await self.revert(thread, steps.at, force=True, dry_run=True)).restored)
 
     async def _steps(self, thread: str) -> Steps:
         last, story = await self._last_turn(thread), story_of(await self._feed.journal.checkpoints(thread=thread))

@@ -12,7 +12,7 @@ from quintet.domain.item import AssistantMessage
 from quintet.engine.changes import CHANGED, SHARED, UNKNOWN
 from quintet.engine.restoring import GONE, UNKEPT
 from quintet.engine.threads import Reverted
-from quintet.engine.undo import Undone
+from quintet.engine.undo import WENT_ON, Undone
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.history import KeptFiles
 from tests.fakes.waiting import soon
@@ -213,6 +213,31 @@ async def test_a_redo_that_was_cut_off_is_finished_by_doing_it_again(
     await forward()
     assert (work / "old").read_text() == "v3"
     assert (await one.journal.thread(thread)).view.reverted is None
+
+
+@pytest.mark.req("mechanisms:M8.undo")
+async def test_where_nothing_is_left_a_command_that_went_on_is_named_while_its_turn_is_shown(
+    one: Process, work: Path
+) -> None:
+    thread = await one.thread(str(work))
+    await one.run(thread, runs('{"background": true}'), [CommandTool(lambda d: None)])
+    with pytest.raises(NotFound, match=f"left to undo. {WENT_ON}"):
+        await undo(one, thread)
+    await one.threads.revert(thread, 0)
+    with pytest.raises(NotFound) as told:
+        await undo(one, thread)
+    assert WENT_ON not in str(told.value)
+
+
+@pytest.mark.req("mechanisms:M8.undo")
+async def test_force_that_cannot_help_does_not_stand_in_the_way_of_going_further_back(house: House, work: Path) -> None:
+    one = await house.process(history=KeptFiles(largest=20))
+    thread = await one.thread(str(work))
+    await one.run(thread, writes(("old", "v1")), [WriteTool()])
+    (work / "large").write_text("L" * 30)
+    await one.run(thread, runs(), [CommandTool(says("large", "small now"))])
+    assert names(await undo(one, thread), work) == ([], [("large", GONE)])
+    assert names(await undo(one, thread, force=True), work)[0] == ["old"]
 
 
 @pytest.mark.req("mechanisms:M8.undo")
