@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import time
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from quintet.config import Config, home_directory, load_config, make_home
 from quintet.domain.checkpoint import Compared, FileState, Secured
 from quintet.domain.errors import Invalid
-from quintet.domain.ports import Clock, FileHistory, Journal, Models, ParsedCommand, Tool
+from quintet.domain.ports import Clock, FileHistory, Journal, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
@@ -47,6 +48,7 @@ from quintet.workspace.secrets import KnownSecrets
 from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
+    from quintet.providers.table import ModelTable
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
     from quintet.workspace.sandbox.wall import Sandbox
@@ -162,7 +164,7 @@ class App:
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
 
     @cached_property
-    def models(self) -> Models:
+    def models(self) -> ModelTable:
         from quintet.providers.table import ModelTable
 
         config = self.config
@@ -172,6 +174,7 @@ class App:
             default_model=config.default_model,
             environment=os.environ,
             directory=str(self.home),
+            stored_key=lambda name: self.credentials.get(name) if name in self.credentials.names() else "",
         )
 
     @cached_property
@@ -253,6 +256,8 @@ class App:
 
     async def close(self) -> None:
         await self.turns.shutdown()
+        if "models" in self.__dict__:  # made by the first turn
+            await self.models.close()
         if "background" in self.__dict__:  # made with the tools, if those were needed
             await self.background.close()
         if "sandbox" in self.__dict__:  # else no turn ever looked for it
@@ -309,6 +314,9 @@ async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True
     config = _config(directory, starts_turns=starts_turns)
     journal = await open_journal(Path(directory), protocol=protocol)
     app = App(Path(directory), config, journal)
+    if app.credentials.fingerprint():
+        # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
+        await asyncio.to_thread(app.feed.mask, "")
     try:
         yield app
     finally:

@@ -16,13 +16,22 @@ from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
-from quintet.tools.shell_profile import ShellSettings, confined_note, network, unconfined_note, writable
+from quintet.tools.shell_profile import (
+    UNCONFINED,
+    ShellSettings,
+    confined_note,
+    missing_note,
+    network,
+    why_unconfined,
+    writable,
+)
 from quintet.tools.shell_words import block, outcome
 from quintet.workspace.background import Background
+from quintet.workspace.child import Cause, Child, Ended, Receiver
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
-from quintet.workspace.processes import Cause, Child, Ended, Receiver, run_child
+from quintet.workspace.processes import run_child
 from quintet.workspace.sandbox.limits import limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
@@ -104,10 +113,13 @@ class ShellTool:
         state = await self._sandbox.state()
         confined = state.works and scope.confine is not Confine.OFF
         reach = network(scope.mode, self._settings, asked=given.network)
+        unconfined = "" if confined else why_unconfined(state, scope.confine)
         if confined:
+            self._sandbox.refuse(self._guard.workspace(scope.cwd))  # before anybody is asked or anything put aside
             notes = [confined_note(scope.mode, scope.confine, reach, asked=given.network)]
+            notes += map(missing_note, self._sandbox.missing())
         else:
-            notes = [unconfined_note(state, scope.confine)]
+            notes = [f"{UNCONFINED} {unconfined}"]
         if given.background:
             notes.append(f"goes on in the background for up to {given.limit_s:g} s")
         return Prepared(
@@ -118,6 +130,7 @@ class ShellTool:
             digest=digest("shell", normal, await self._binding(given.command, scope.cwd)),
             notes=tuple(notes),
             confined=confined,
+            unconfined=unconfined,
             network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
@@ -154,7 +167,8 @@ class ShellTool:
             for stream, text in decoder.rest():
                 take(stream, text)
             live.close()
-        return outcome(command, child, ended, kept.text())
+        root = profile.workspace if profile and profile.writable else ""
+        return outcome(command, child, ended, kept.text(), root=root, missing=self._sandbox.missing() if root else ())
 
     async def _start(self, command: str, child: Child, profile: Profile | None, context: ToolContext) -> ToolOutcome:
         name = await self._background.start(
@@ -170,9 +184,16 @@ class ShellTool:
         self, child: Child, profile: Profile | None, receive: Receiver, started: Callable[[], None] = lambda: None
     ) -> Ended:
         """Inside the wall of this profile; without one, where there is no profile."""
-        if profile is None:
-            loose = replace(child, argv=limited(child.argv, self._settings.caps))
+        async with self._sandbox.group(self._settings.caps) as group:
+            grouped = replace(child, group=group)
+            if profile is not None:
+                return await self._run_walled(grouped, profile, receive, started)
+            loose = replace(grouped, argv=limited(child.argv, self._settings.caps))
             return await run_child(loose, receive, started)
+
+    async def _run_walled(
+        self, child: Child, profile: Profile, receive: Receiver, started: Callable[[], None]
+    ) -> Ended:
         argv, limits = guarded(child.argv), rlimits(self._settings.caps)
         for _ in range(WALLS):
             async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
@@ -180,7 +201,7 @@ class ShellTool:
                 ended = await run_child(walled, receive, started)
             if ended.cause is not Cause.NO_WALL:
                 break
-        return replace(ended, put_back=tuple(inside.put_back))
+        return replace(ended, put_back=tuple(inside.put_back), refused=tuple(inside.refused))
 
     def _child(self, given: ShellArguments, prepared: Prepared, context: ToolContext) -> Child:
         # Unique whatever the provider called the call: processes are found and ended by this name.
