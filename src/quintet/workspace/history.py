@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import time
 from collections.abc import Collection, Mapping, Sequence
 
 from quintet.domain.checkpoint import Compared, FileKind, FileState, Secured
@@ -17,6 +16,7 @@ from quintet.workspace.blobs import YOUNG_S, Blobs, digest_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import Git, GitFailed, Index, read_index
 from quintet.workspace.git_layout import Layout, layout_of
+from quintet.workspace.history_age import now_ns
 from quintet.workspace.history_compare import Comparison
 from quintet.workspace.history_git import look, together
 from quintet.workspace.history_keeping import Keeper
@@ -48,7 +48,7 @@ class WorkspaceHistory:
             budget = Budget(NAMED_LIMIT)
             inner = sorted({inner_path(directory, path) for path in paths})
             entries = await on_disk(self._keeper.before, directory, inner, budget)
-            manifest = Manifest("paths", time.time_ns(), tuple(entries))
+            manifest = Manifest("paths", now_ns(), tuple(entries))
         else:
             budget = Budget()
             manifest = await self._everything(directory, budget, notes)
@@ -145,15 +145,13 @@ class WorkspaceHistory:
                 return await self._dirty(layout, budget, notes)
             except GitFailed as error:
                 notes.append(f"git could not be asked ({error}), so every file was looked at instead")
-        at = time.time_ns()
         walked = await on_disk(walk, directory, self._hides)
         notes += walked.notes()
-        entries = await on_disk(self._keeper.before, directory, walked.files, budget)
-        return Manifest("walk", at, tuple(entries), cut=walked.cut, directories=walked.directories)
+        entries = await on_disk(self._keeper.before, directory, [*walked.files, *walked.rules], budget)
+        return Manifest("walk", now_ns(), tuple(entries), cut=walked.cut, directories=walked.directories)
 
     async def _dirty(self, layout: Layout, budget: Budget, notes: list[str]) -> Manifest:
         """In git: what is not as in the index. The index itself is kept, to ask again with it afterwards."""
-        at = time.time_ns()
         index = await on_disk(self._index, layout)
         async with self._git.opened(layout, index) as repository:
             keeping = on_disk(self._keep_index, index)
@@ -162,13 +160,13 @@ class WorkspaceHistory:
             stale, digest = digest, await on_disk(self._keep_index, better)
             self._better = {stale: (digest, better.mtime_ns)}  # the last one: there is mostly one such tree
             index = Index(better.data, better.mtime_ns, index.mode)
-        paths = sorted({*(file.path for file in found.changed), *found.others})
+        paths = sorted({*(file.path for file in found.changed), *found.others, *found.rules})
         mine = [path for path in paths if not self._hides(os.path.join(layout.top, path))]
         entries = await on_disk(self._keeper.before, layout.top, mine, budget)
         notes += await on_disk(found.notes, layout)
         return Manifest(
             "git",
-            at,
+            now_ns(),
             tuple(entries),
             index=digest,
             index_ns=index.mtime_ns if index else 0,

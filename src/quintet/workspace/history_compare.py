@@ -1,27 +1,28 @@
 """Comparison: a manifest held against what stands in the directory now. One call, one comparison.
 
 The danger here is to take something for the call's doing that was the person's: a file that only became visible because
-the call changed the ignore rules is never told as made by it, since undoing that would delete it.
+the call changed the ignore rules, or that it moved here from where nothing is kept, is never told as made by it, since
+undoing that would delete it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState
 from quintet.workspace.blobs import Blobs, digest_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import Repository
-from quintet.workspace.history_git import Tracked, look, tracked_directories
+from quintet.workspace.history_age import old_ones, old_ones_below
+from quintet.workspace.history_git import INODES, Tracked, index_inodes, look, tracked_directories
 from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import FILE_LIMIT, NAMED_LIMIT, Budget, Manifest, counted, some
 from quintet.workspace.history_objects import LINK, Blob, contents
+from quintet.workspace.history_rules import any_loosens, is_rules, loosens
 from quintet.workspace.history_walk import walk
-from quintet.workspace.ignore import KINDS
 from quintet.workspace.tree import Tree
 
 CHANGES_LIMIT = 10_000
-_TICK_NS = 50_000_000  # by this much the time of a file may lie before the moment it was made
 
 
 class Comparison:
@@ -50,7 +51,10 @@ class Comparison:
         await self._listed()
         walked = await on_disk(walk, self._directory, self._hides)
         self._notes += walked.notes()
-        await self._made([path for path in walked.files if path not in self._known], set())
+        await self._show(walked.rules)
+        made = [path for path in walked.files if path not in self._known]
+        await self._show(path for path in made if is_rules(path))
+        await self._made(made, set(), None)
         return self._compared()
 
     async def of_git(self, repository: Repository) -> Compared:
@@ -61,9 +65,17 @@ class Comparison:
         clean = [file for file in found.changed if file.path not in self._known and not self._is_hidden(file.path)]
         await self._from_git(repository, clean)
         made = [path for path in found.others if path not in self._known and not self._is_hidden(path)]
+        await self._show(found.rules)
+        await self._show(path for path in made if is_rules(path))
         above = sorted({above for path in made for above in _above(path)})
-        await self._made(made, await tracked_directories(repository, above) if above else set())
+        tracked = await tracked_directories(repository, above) if above else set()
+        await self._made(made, tracked, repository)
         return self._compared()
+
+    async def _show(self, rules: Iterable[str]) -> None:
+        """Ignore files that were not there before: they count before any file that they may have shown."""
+        new = [path for path in rules if path not in self._known]
+        self._looser = self._looser or await on_disk(any_loosens, self._directory, new)
 
     async def _listed(self) -> None:
         touched = await on_disk(self._keeper.touched, self._directory, self._manifest.entries)
@@ -75,7 +87,7 @@ class Comparison:
         async for batch in contents(repository, files):
             before = {blob.tracked.path: await self._state(blob) for blob in batch}
             lost += [path for path, state in before.items() if not state.digest]
-            rules = {blob.tracked.path: blob.data for blob in batch if blob.data and _is_rules(blob.tracked.path)}
+            rules = {blob.tracked.path: blob.data for blob in batch if blob.data and is_rules(blob.tracked.path)}
             await self._add(before, rules)
         if lost:
             self._notes.append(
@@ -95,28 +107,57 @@ class Comparison:
         await on_disk(self._blobs.put, blob.data)
         return FileState(kind, mode, state.size, state.digest, kept=True)
 
-    async def _made(self, paths: Sequence[str], tracked: set[str]) -> None:
+    async def _made(self, paths: Sequence[str], tracked: set[str], repository: Repository | None) -> None:
         if self._looser:
-            paths, unsure = await on_disk(self._split, paths)
-            if unsure:
-                self._notes.append(
-                    f"{some(unsure)}: came to sight when the ignore rules changed, so whether the call made them is"
-                    " not known"
-                )
-                await self._add({path: FileState(FileKind.OTHER) for path in unsure})
+            # None is surely new: a hidden file may have been written anew as well. Untouched ones are not told.
+            unsure = await on_disk(self._touched_since, paths)
+            why = "came to sight when the ignore rules changed, so whether the call made it is not known"
+            await self._leave(unsure, why)
+            return
+        old = await on_disk(old_ones, self._directory, paths, self._manifest.at_ns)
+        moved = await self._from_nowhere(old, repository) if old else []
+        await self._leave(moved, "older than the call, and came from somewhere that is not kept")
+        there = self._there(tracked)
+        new = [path for path in paths if path not in set(moved)]
+        rooms = {above for path in new for above in _above(path) if above not in there}
+        await self._add({path: FileState(bare=sum(above in rooms for above in _above(path))) for path in new})
+        await self._untold(rooms, {*paths, *self._known})
+
+    async def _leave(self, paths: Sequence[str], why: str) -> None:
+        """Tell them, but so that nobody ever removes them."""
+        if paths:
+            self._notes.append(f"{some(list(paths))}: {why}")
+            await self._add({path: FileState(FileKind.OTHER) for path in paths})
+
+    async def _from_nowhere(self, old: Mapping[str, int], repository: Repository | None) -> list[str]:
+        """Without those whose inode was at a path that can be given back: nothing is lost by removing them."""
+        kept = {entry.seen.inode for entry in self._manifest.entries if entry.seen and entry.state.kept}
+        tracked: set[int] = set()
+        if repository is not None:
+            lost = {path for path, change in self._changes.items() if not change.before.digest}
+            tracked = await index_inodes(repository, self._known | lost)
+        return [path for path, inode in old.items() if inode not in kept and inode % INODES not in tracked]
+
+    async def _untold(self, rooms: Iterable[str], told: Collection[str]) -> None:
+        """A directory may have been moved with ignored files in it."""
+        top = [room for room in rooms if not any(above in rooms for above in _above(room))]
+        left = await on_disk(old_ones_below, self._directory, top, told, self._manifest.at_ns)
+        if left:
+            self._notes.append(f"{some(left)}: ignored, and moved here with its directory: it is not moved back")
+
+    def _there(self, tracked: set[str]) -> set[str]:
+        """Directories that were there before."""
         there = {*tracked, *self._manifest.directories}
         there |= {above for path in self._manifest.directories for above in _above(path)}
         for entry in self._manifest.entries:
             if entry.state.kind is not FileKind.ABSENT:
                 there.update(_above(entry.path))
-        await self._add({path: FileState(bare=sum(above not in there for above in _above(path))) for path in paths})
+        return there
 
-    def _split(self, paths: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Where ignored files may have come to sight: none is surely new, and those older than the call are not its."""
+    def _touched_since(self, paths: Iterable[str]) -> list[str]:
         with Tree(self._directory) as tree:
             looks = {path: tree.look(path) for path in paths}
-        since = self._manifest.at_ns - _TICK_NS
-        return [], [path for path, found in looks.items() if found is not None and found.st_ctime_ns >= since]
+        return [path for path, seen in looks.items() if seen is not None and seen.st_ctime_ns >= self._manifest.at_ns]
 
     async def _add(self, before: dict[str, FileState], rules: dict[str, bytes] | None = None) -> None:
         """Take down what is not what it was."""
@@ -129,21 +170,16 @@ class Comparison:
             if no_file or change.before.same_as(change.after):
                 continue
             self._changes[entry.path] = change
-            if _is_rules(entry.path):
+            if is_rules(entry.path):
                 self._looser |= await on_disk(self._loosens, change, (rules or {}).get(entry.path))
 
     def _loosens(self, change: FileChange, old: bytes | None) -> bool:
-        """Whether a changed ignore file may show what the old one hid. Lines added at the end hide more, never less."""
         if old is None and change.before.kept:
             old = self._blobs.get(change.before.digest)
-        new = self._blobs.get(change.after.digest) if change.after.kept else b""
-        if change.before.kind is FileKind.ABSENT:
-            old = b""
-        if old is None or new is None or not new.startswith(old):
-            return True
-        if old and not old.endswith(b"\n") and not new[len(old) :].startswith((b"\n", b"\r\n")):
-            return True  # the last line became another one
-        return any(line.startswith(b"!") for line in new[len(old) :].split(b"\n"))
+        before = b"" if change.before.kind is FileKind.ABSENT else old
+        if change.after.kind is FileKind.ABSENT:
+            return loosens(before, b"")
+        return loosens(before, self._blobs.get(change.after.digest) if change.after.kept else None)
 
     def _is_hidden(self, path: str) -> bool:
         return self._hides(f"{self._directory}/{path}")
@@ -156,10 +192,6 @@ class Comparison:
             )
         changes = tuple(self._changes[path] for path in sorted(self._changes))
         return Compared(changes, tuple(dict.fromkeys(notes)))
-
-
-def _is_rules(path: str) -> bool:
-    return path.rpartition("/")[2] in KINDS
 
 
 def _above(path: str) -> Iterable[str]:

@@ -9,24 +9,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Iterable, Sequence
+import re
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import GitFailed, Index, Repository
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.history_rules import is_rules
 from quintet.workspace.ignore import Ignored
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 _LISTING = ("ls-files", "--others", "--exclude-standard", "-z")
+_IGNORED = (*_LISTING, "--ignored", "--directory")
 _CHANGED = ("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
 ARGUMENTS = 400  # paths in one command line
 _REFRESH_OVER = 300  # files that look changed: more of them mean that the index is stale, not that all were edited
 _ROOMS_LIMIT = 1_000  # directories that hold nothing tracked, looked into for more of them
 _GITLINK = 0o160000
+INODES = 1 << 32  # git keeps that much of an inode's number
+_INODE = re.compile(rb"\tino: (\d+)")
 
 
 class Tracked(NamedTuple):
@@ -42,6 +47,7 @@ class Look(NamedTuple):
     others: tuple[str, ...]  # neither tracked nor ignored
     directories: tuple[str, ...]  # that hold nothing tracked
     nested: tuple[str, ...]  # repositories of their own
+    rules: tuple[str, ...]  # ignore files that are ignored themselves
     unnamed: int  # files whose names are no UTF-8
 
     def notes(self, layout: Layout) -> list[str]:
@@ -60,7 +66,9 @@ class Look(NamedTuple):
 async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, Index | None]:
     """What differs from the index. `settle`: where very much seems to, let git look at the contents first; the index is
     then another one."""
-    lines, (files, directories, nested) = await together(_lines(repository, *_CHANGED), _others(repository))
+    (lines, hidden), (files, directories, nested) = await together(
+        together(_lines(repository, *_CHANGED), _lines(repository, *_IGNORED)), _others(repository)
+    )
     better: Index | None = None
     if settle and len(lines) > 2 * _REFRESH_OVER:
         # Copied or restored trees have other inodes and times than the index says.
@@ -75,6 +83,7 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
         tuple(name for name in names if name is not None),
         tuple(path for path in rooms if _name(os.fsencode(path))),
         tuple(os.fsdecode(path) for path in nested),
+        tuple(name for path in hidden if (name := _name(path)) and is_rules(name)),
         odd + names.count(None),
     )
     return found, better
@@ -159,6 +168,27 @@ async def tracked_directories(repository: Repository, directories: Sequence[str]
     asked = directories if len(directories) <= ARGUMENTS else []
     paths = await _lines(repository, "ls-files", "-z", "--", *asked)
     return {os.fsdecode(above) for path in paths for above in _above(path)}
+
+
+async def index_inodes(repository: Repository, without: Collection[str]) -> set[int]:
+    """The inodes that tracked files had when git last looked at them, modulo INODES."""
+    names, rests = split_debug(await repository.ask("ls-files", "-z", "--debug"))
+    found = ((name, _INODE.search(rest)) for name, rest in zip(names, rests, strict=True))
+    return {int(inode[1]) for name, inode in found if inode is not None and name not in without} - {0}
+
+
+def split_debug(raw: bytes) -> tuple[list[str], list[bytes]]:
+    """`name NUL five lines` again and again: what `ls-files --debug` says."""
+    names: list[str] = []
+    rests: list[bytes] = []
+    place = 0
+    while (end := raw.find(b"\0", place)) >= 0:
+        names.append(os.fsdecode(raw[place:end]))
+        place = end + 1
+        for _ in range(5):
+            place = raw.find(b"\n", place) + 1 or len(raw)
+        rests.append(b"\n" + raw[end + 1 : place])
+    return names, rests
 
 
 def _name(path: bytes) -> str | None:

@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     way: Literal["git", "walk", "paths"]
-    at_ns: int
+    at_ns: int  # when everything was put aside: what is older was there before the call
     entries: tuple[Entry, ...] = ()
     index: str = ""  # blob with the index; empty in a repository without one
     index_ns: int = 0

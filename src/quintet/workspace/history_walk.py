@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from quintet.workspace.history_manifest import counted, some
-from quintet.workspace.ignore import Ignored
+from quintet.workspace.ignore import KINDS, Ignored
 
 LOOK_LIMIT = 50_000  # files that are looked at; a larger tree is told as partial
 
@@ -17,6 +17,7 @@ class Walked(NamedTuple):
     unnamed: int  # files whose names are no UTF-8
     unread: tuple[str, ...]  # directories that could not be entered, with the reason
     directories: tuple[str, ...]  # that hold no such file
+    rules: tuple[str, ...]  # ignore files that are ignored themselves
     cut: bool  # there is more
 
     def notes(self) -> list[str]:
@@ -43,7 +44,13 @@ def walk(directory: str, hides: Callable[[str], bool]) -> Walked:
             unnamed += 1
     full = {path.rpartition("/")[0] for path in files}
     empty = tuple(path for path in ignored.entered if path not in full and _speakable(path))
-    return Walked(tuple(files), unnamed, tuple(ignored.unread), empty, cut)
+    rules = _hidden_rules(ignored.root, ["", *ignored.entered], set(files))
+    return Walked(tuple(files), unnamed, tuple(ignored.unread), empty, tuple(rules), cut)
+
+
+def _hidden_rules(root: str, entered: Iterable[str], files: Collection[str]) -> list[str]:
+    paths = (f"{inner}/{name}" if inner else name for inner in entered for name in KINDS)
+    return [p for p in paths if p not in files and _speakable(p) and os.path.lexists(os.path.join(root, p))]
 
 
 def _speakable(path: str) -> bool:
