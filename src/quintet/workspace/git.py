@@ -100,8 +100,9 @@ class Git:
         """The repository, seen through this index (None: one without any files)."""
         if self._program is None:
             raise GitFailed("git is not installed")
-        place = await on_disk(_shell_around, self._scratch, layout, index)
+        place = os.path.join(self._scratch, f"git-{os.urandom(8).hex()}")
         try:
+            await on_disk(_shell_around, place, layout, index)  # in here: a cancel in the midst of it leaves nothing
             repository = Repository(self._program, self._path, layout, place)
             await self._set_up(repository)
             yield repository
@@ -188,12 +189,13 @@ class Repository:
         return b"".join(out)
 
 
-def _shell_around(scratch: str, layout: Layout, index: Index | None) -> str:
+def _shell_around(place: str, layout: Layout, index: Index | None) -> None:
     """An empty repository in a private directory, and the index beside it."""
+    scratch = os.path.dirname(place)
     for directory in (os.path.dirname(scratch), scratch):  # makedirs would make the outer one as loose as the umask is
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
-    place = tempfile.mkdtemp(prefix="git-", dir=scratch)
+    os.mkdir(place, 0o700)
     git = os.path.join(place, "git")
     for name in ("git", "git/refs", "git/objects"):
         os.mkdir(os.path.join(place, name), 0o700)
@@ -208,7 +210,6 @@ def _shell_around(scratch: str, layout: Layout, index: Index | None) -> str:
         for entry in entries:
             if entry.name.startswith("sharedindex."):  # an index may be split in two
                 os.symlink(entry.path, os.path.join(git, entry.name))
-    return place
 
 
 def _write_config(path: str, settings: _Settings) -> None:

@@ -9,6 +9,8 @@ import shutil
 import stat
 from collections.abc import Collection, Mapping, Sequence
 
+import msgspec
+
 from quintet.domain.checkpoint import Compared, FileKind, FileState, Secured
 from quintet.domain.errors import Invalid, StorageDamaged
 from quintet.domain.ports import Clock
@@ -18,9 +20,10 @@ from quintet.workspace.git import Git, GitFailed, Index, read_index
 from quintet.workspace.git_layout import Layout, layout_of
 from quintet.workspace.history_age import now_ns
 from quintet.workspace.history_compare import Comparison
-from quintet.workspace.history_git import look, together
+from quintet.workspace.history_git import PASSED_LIMIT, look, together
 from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import NAMED_LIMIT, Budget, Manifest, unpack
+from quintet.workspace.history_modes import file_modes, make_directories, modes_above, room_modes
 from quintet.workspace.history_objects import read_objects
 from quintet.workspace.history_walk import walk
 from quintet.workspace.paths import contains
@@ -81,7 +84,11 @@ class WorkspaceHistory:
         directory = await on_disk(os.path.realpath, directory)
         inner = [inner_path(directory, path) for path in paths]
         budget = Budget(NAMED_LIMIT) if keep else None
-        return [entry.state for entry in await on_disk(self._keeper.after, directory, inner, budget)]
+        entries = await on_disk(self._keeper.after, directory, inner, budget)
+        if not keep:
+            return [entry.state for entry in entries]
+        rooms = await on_disk(room_modes, directory, inner, ())
+        return [msgspec.structs.replace(e.state, above=modes_above(e.path, rooms)) for e in entries]
 
     async def put(self, directory: str, path: str, state: FileState) -> None:
         directory = await on_disk(os.path.realpath, directory)
@@ -148,7 +155,8 @@ class WorkspaceHistory:
         walked = await on_disk(walk, directory, self._hides)
         notes += walked.notes()
         entries = await on_disk(self._keeper.before, directory, [*walked.files, *walked.rules], budget)
-        return Manifest("walk", now_ns(), tuple(entries), cut=walked.cut, directories=walked.directories)
+        rooms = await on_disk(room_modes, directory, walked.files, walked.directories)
+        return Manifest("walk", now_ns(), tuple(entries), rooms=rooms, cut=walked.cut, directories=walked.directories)
 
     async def _dirty(self, layout: Layout, budget: Budget, notes: list[str]) -> Manifest:
         """In git: what is not as in the index. The index itself is kept, to ask again with it afterwards."""
@@ -161,16 +169,22 @@ class WorkspaceHistory:
             self._better = {stale: (digest, better.mtime_ns)}  # the last one: there is mostly one such tree
             index = Index(better.data, better.mtime_ns, index.mode)
         paths = sorted({*(file.path for file in found.changed), *found.others, *found.rules})
+        if len(found.passed) <= PASSED_LIMIT:
+            paths += await on_disk(_standing, layout.top, sorted({*found.passed} - {*paths}))
         mine = [path for path in paths if not self._hides(os.path.join(layout.top, path))]
         entries = await on_disk(self._keeper.before, layout.top, mine, budget)
         notes += await on_disk(found.notes, layout)
+        plain = index.mode & 0o666 if index else 0o644
+        clean = sorted({*found.tracked} - {*paths})
         return Manifest(
             "git",
             now_ns(),
             tuple(entries),
             index=digest,
             index_ns=index.mtime_ns if index else 0,
-            plain_mode=index.mode & 0o666 if index else 0o644,
+            plain_mode=plain,
+            modes=await on_disk(file_modes, layout.top, clean, plain) if found.tracked else None,
+            rooms=await on_disk(room_modes, layout.top, [*clean, *mine], found.directories),
             exclude=await on_disk(layout.exclude_digest),
             directories=found.directories,
         )
@@ -187,7 +201,13 @@ class WorkspaceHistory:
         return "" if index is None else self._blobs.put(index.data, packed=False)
 
 
+def _standing(directory: str, paths: Sequence[str]) -> list[str]:
+    with Tree(directory) as tree:
+        return [path for path in paths if tree.look(path) is not None]
+
+
 def _put(directory: str, path: str, state: FileState, data: bytes) -> None:
+    make_directories(directory, path, state.above)
     with Tree(directory) as tree:
         if state.kind is FileKind.ABSENT:
             tree.remove(path, directories=state.bare)

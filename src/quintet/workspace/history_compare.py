@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+import msgspec
+
 from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState
 from quintet.workspace.blobs import Blobs, digest_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import Repository
 from quintet.workspace.history_age import old_ones, old_ones_below
-from quintet.workspace.history_git import INODES, Tracked, index_inodes, look, tracked_directories
+from quintet.workspace.history_git import INODES, PASSED_LIMIT, Tracked, index_inodes, look, tracked_directories
 from quintet.workspace.history_keeping import Keeper
-from quintet.workspace.history_manifest import FILE_LIMIT, NAMED_LIMIT, Budget, Manifest, counted, some
+from quintet.workspace.history_manifest import FILE_LIMIT, NAMED_LIMIT, Budget, Entry, Manifest, counted, some
+from quintet.workspace.history_modes import directories_above, modes_above
 from quintet.workspace.history_objects import LINK, Blob, contents
 from quintet.workspace.history_rules import any_loosens, is_rules, loosens
 from quintet.workspace.history_walk import walk
@@ -64,10 +67,11 @@ class Comparison:
         await self._listed()
         clean = [file for file in found.changed if file.path not in self._known and not self._is_hidden(file.path)]
         await self._from_git(repository, clean)
-        made = [path for path in found.others if path not in self._known and not self._is_hidden(path)]
+        passed = found.passed if len(found.passed) <= PASSED_LIMIT else ()
+        made = [p for p in (*found.others, *passed) if p not in self._known and not self._is_hidden(p)]
         await self._show(found.rules)
         await self._show(path for path in made if is_rules(path))
-        above = sorted({above for path in made for above in _above(path)})
+        above = sorted({above for path in made for above in directories_above(path)})
         tracked = await tracked_directories(repository, above) if above else set()
         await self._made(made, tracked, repository)
         return self._compared()
@@ -88,7 +92,7 @@ class Comparison:
             before = {blob.tracked.path: await self._state(blob) for blob in batch}
             lost += [path for path, state in before.items() if not state.digest]
             rules = {blob.tracked.path: blob.data for blob in batch if blob.data and is_rules(blob.tracked.path)}
-            await self._add(before, rules)
+            await self._add(before, rules, guessed=self._manifest.modes is None)
         if lost:
             self._notes.append(
                 f"{some(lost)}: git does not hold the bytes as they stood there (converted, or not there)"
@@ -99,6 +103,8 @@ class Comparison:
         kind = FileKind.LINK if is_link else FileKind.FILE
         plain = self._manifest.plain_mode
         mode = 0 if is_link else plain | (plain & 0o444) >> 2 if blob.tracked.mode & 0o100 else plain
+        if self._manifest.modes is not None and not is_link:
+            mode = self._manifest.modes.get(blob.tracked.path, plain)
         if blob.data is None:
             return FileState(kind, mode)
         state = FileState(kind, mode, len(blob.data), digest_of(blob.data), git=blob.tracked.object)
@@ -119,8 +125,10 @@ class Comparison:
         await self._leave(moved, "older than the call, and came from somewhere that is not kept")
         there = self._there(tracked)
         new = [path for path in paths if path not in set(moved)]
-        rooms = {above for path in new for above in _above(path) if above not in there}
-        await self._add({path: FileState(bare=sum(above in rooms for above in _above(path))) for path in new})
+        rooms = {above for path in new for above in directories_above(path) if above not in there}
+        await self._add(
+            {path: FileState(bare=sum(above in rooms for above in directories_above(path))) for path in new}
+        )
         await self._untold(rooms, {*paths, *self._known})
 
     async def _leave(self, paths: Sequence[str], why: str) -> None:
@@ -140,7 +148,7 @@ class Comparison:
 
     async def _untold(self, rooms: Iterable[str], told: Collection[str]) -> None:
         """A directory may have been moved with ignored files in it."""
-        top = [room for room in rooms if not any(above in rooms for above in _above(room))]
+        top = [room for room in rooms if not any(above in rooms for above in directories_above(room))]
         left = await on_disk(old_ones_below, self._directory, top, told, self._manifest.at_ns)
         if left:
             self._notes.append(f"{some(left)}: ignored, and moved here with its directory: it is not moved back")
@@ -148,10 +156,10 @@ class Comparison:
     def _there(self, tracked: set[str]) -> set[str]:
         """Directories that were there before."""
         there = {*tracked, *self._manifest.directories}
-        there |= {above for path in self._manifest.directories for above in _above(path)}
+        there |= {above for path in self._manifest.directories for above in directories_above(path)}
         for entry in self._manifest.entries:
             if entry.state.kind is not FileKind.ABSENT:
-                there.update(_above(entry.path))
+                there.update(directories_above(entry.path))
         return there
 
     def _touched_since(self, paths: Iterable[str]) -> list[str]:
@@ -159,19 +167,30 @@ class Comparison:
             looks = {path: tree.look(path) for path in paths}
         return [path for path, seen in looks.items() if seen is not None and seen.st_ctime_ns >= self._manifest.at_ns]
 
-    async def _add(self, before: dict[str, FileState], rules: dict[str, bytes] | None = None) -> None:
-        """Take down what is not what it was."""
+    async def _add(
+        self, before: dict[str, FileState], rules: dict[str, bytes] | None = None, *, guessed: bool = False
+    ) -> None:
+        """Take down what is not what it was. `guessed`: of the permissions before only is known who may run it."""
         room = CHANGES_LIMIT - len(self._changes)
         self._left += max(0, len(before) - room)
         paths = list(before)[: max(0, room)]
         for entry in await on_disk(self._keeper.after, self._directory, paths, self._budget):
-            change = FileChange(entry.path, before[entry.path], entry.state)
+            change = FileChange(entry.path, self._fuller(entry, before[entry.path], guessed=guessed), entry.state)
             no_file = entry.directory and change.before.kind is FileKind.ABSENT
             if no_file or change.before.same_as(change.after):
                 continue
             self._changes[entry.path] = change
             if is_rules(entry.path):
                 self._looser |= await on_disk(self._loosens, change, (rules or {}).get(entry.path))
+
+    def _fuller(self, entry: Entry, before: FileState, *, guessed: bool) -> FileState:
+        """What was before, with permissions as far as they are known: those that still stand are not made looser."""
+        after = entry.state
+        if guessed and before.kind is after.kind is FileKind.FILE and not (before.mode ^ after.mode) & 0o100:
+            return msgspec.structs.replace(before, mode=after.mode)
+        if before.kind in (FileKind.FILE, FileKind.LINK) and after.kind not in (FileKind.FILE, FileKind.LINK):
+            return msgspec.structs.replace(before, above=modes_above(entry.path, self._manifest.rooms))
+        return before
 
     def _loosens(self, change: FileChange, old: bytes | None) -> bool:
         if old is None and change.before.kept:
@@ -192,9 +211,3 @@ class Comparison:
             )
         changes = tuple(self._changes[path] for path in sorted(self._changes))
         return Compared(changes, tuple(dict.fromkeys(notes)))
-
-
-def _above(path: str) -> Iterable[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path

@@ -17,6 +17,7 @@ from quintet.workspace.files import on_disk
 from quintet.workspace.git import GitFailed, Index, Repository
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.history_modes import LOOK_LIMIT
 from quintet.workspace.history_rules import is_rules
 from quintet.workspace.ignore import Ignored
 
@@ -28,6 +29,8 @@ _IGNORED = (*_LISTING, "--ignored", "--directory")
 _CHANGED = ("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
 ARGUMENTS = 400  # paths in one command line
 _REFRESH_OVER = 300  # files that look changed: more of them mean that the index is stale, not that all were edited
+_FLAGS = ("ls-files", "-v", "-z")
+PASSED_LIMIT = 20_000  # files that git is told to pass over, looked at nevertheless
 _ROOMS_LIMIT = 1_000  # directories that hold nothing tracked, looked into for more of them
 _GITLINK = 0o160000
 INODES = 1 << 32  # git keeps that much of an inode's number
@@ -48,6 +51,8 @@ class Look(NamedTuple):
     directories: tuple[str, ...]  # that hold nothing tracked
     nested: tuple[str, ...]  # repositories of their own
     rules: tuple[str, ...]  # ignore files that are ignored themselves
+    passed: tuple[str, ...]  # tracked, and git is told to pass over them (skip-worktree, assume-unchanged)
+    tracked: tuple[str, ...]  # all of them, where they are few
     unnamed: int  # files whose names are no UTF-8
 
     def notes(self, layout: Layout) -> list[str]:
@@ -58,6 +63,8 @@ class Look(NamedTuple):
             found.append("submodules are repositories of their own and not kept")
         if self.unnamed:
             found.append(f"{counted(self.unnamed)} with a name that is not UTF-8 and not kept")
+        if len(self.passed) > PASSED_LIMIT:
+            found.append(f"{counted(len(self.passed))} that git is told to pass over were not looked at")
         if borrowed := layout.borrowed_from():
             found.append(f"the repository borrows objects from {borrowed[0]}: clean files come back only with that")
         return found
@@ -66,8 +73,9 @@ class Look(NamedTuple):
 async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, Index | None]:
     """What differs from the index. `settle`: where very much seems to, let git look at the contents first; the index is
     then another one."""
-    (lines, hidden), (files, directories, nested) = await together(
-        together(_lines(repository, *_CHANGED), _lines(repository, *_IGNORED)), _others(repository)
+    (lines, hidden), ((files, directories, nested), flags) = await together(
+        together(_lines(repository, *_CHANGED), _lines(repository, *_IGNORED)),
+        together(_others(repository), _lines(repository, *_FLAGS)),
     )
     better: Index | None = None
     if settle and len(lines) > 2 * _REFRESH_OVER:
@@ -84,9 +92,16 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
         tuple(path for path in rooms if _name(os.fsencode(path))),
         tuple(os.fsdecode(path) for path in nested),
         tuple(name for path in hidden if (name := _name(path)) and is_rules(name)),
+        tuple(name for line in flags if _is_passed(line) and (name := _name(line[2:]))),
+        tuple(name for line in flags if (name := _name(line[2:]))) if len(flags) <= LOOK_LIMIT else (),
         odd + names.count(None),
     )
     return found, better
+
+
+def _is_passed(line: bytes) -> bool:
+    """`S name`: not to be in the work tree; a small letter: taken for unchanged without a look."""
+    return line[:1] == b"S" or line[:1].islower()
 
 
 async def _lines(repository: Repository, *command: str) -> list[bytes]:

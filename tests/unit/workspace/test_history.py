@@ -362,6 +362,71 @@ async def test_a_copied_repository_is_not_taken_for_all_dirty(history, tmp_path,
     assert snapshot(tree) == before
 
 
+@pytest.mark.req("mechanisms:M8.git")
+@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged"])
+async def test_files_git_is_told_to_pass_over_are_kept_and_come_back(history, tmp_path, flag):
+    tree = repository(tmp_path / "r")
+    sh(f"git update-index {flag} a.txt src/b.txt; echo mine > a.txt; rm src/b.txt", tree)
+    before = snapshot(tree)
+    secured = await history.secure(str(tree))
+    sh("echo theirs > a.txt; echo theirs > src/b.txt", tree)
+    compared = await history.compare(secured)
+    assert kinds(compared) == {"a.txt": ("file", "file"), "src/b.txt": ("absent", "file")}
+    await put_back(history, tree, compared)
+    assert snapshot(tree) == before
+
+
+@pytest.mark.req("mechanisms:M8.partial")
+async def test_too_many_files_that_git_is_told_to_pass_over_are_told(history, tmp_path, monkeypatch):
+    monkeypatch.setattr(history_git, "PASSED_LIMIT", 1)
+    monkeypatch.setattr("quintet.workspace.history.PASSED_LIMIT", 1)
+    tree = repository(tmp_path / "r")
+    sh("git update-index --skip-worktree a.txt src/b.txt; echo mine > a.txt", tree)
+    secured = await history.secure(str(tree))
+    assert secured.files == 0
+    assert any("2 files that git is told to pass over" in words for words in secured.partial)
+
+
+@pytest.mark.req("mechanisms:M8.modes")
+async def test_permissions_come_back_as_they_were_with_those_of_the_directories(history, tree):
+    write(tree, {"src/sub/c": "c", "open/d": "d"})
+    sh("test ! -d .git || { git add -A; git commit -qm more; }", tree)
+    sh("chmod 600 a.txt src/b.txt; chmod 700 src src/sub; chmod 775 open; chmod 444 src/sub/c", tree)
+    sh("test ! -d .git || git update-index -q --refresh", tree)
+    before, rooms = snapshot(tree), [stat.S_IMODE((tree / d).stat().st_mode) for d in ("src", "src/sub", "open")]
+    secured = await history.secure(str(tree))
+    assert secured.files == (0 if (tree / ".git").exists() else 4)
+    sh("echo more >> a.txt; rm -r src open", tree)
+    compared = await history.compare(secured)
+    await put_back(history, tree, compared)
+    assert snapshot(tree) == before
+    assert [stat.S_IMODE((tree / d).stat().st_mode) for d in ("src", "src/sub", "open")] == rooms
+
+
+@pytest.mark.req("mechanisms:M8.modes")
+async def test_in_a_large_repository_a_file_that_stands_keeps_its_permissions(history, tmp_path, monkeypatch):
+    monkeypatch.setattr(history_git, "LOOK_LIMIT", 1)
+    tree = repository(tmp_path / "r")
+    sh("chmod 600 a.txt; git update-index -q --refresh", tree)
+    secured = await history.secure(str(tree))
+    sh("echo more >> a.txt; chmod 755 src/b.txt", tree)
+    await put_back(history, tree, await history.compare(secured))
+    assert (tree / "a.txt").read_text() == "a\n"
+    assert stat.S_IMODE((tree / "a.txt").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tree / "src/b.txt").stat().st_mode) == 0o644
+
+
+@pytest.mark.req("mechanisms:M8.modes")
+async def test_a_private_directory_that_is_put_aside_comes_back_private(history, tree):
+    write(tree, {"private/deep/x": "1"})
+    (tree / "private").chmod(0o700)
+    (state,) = await history.states(str(tree), ["private/deep/x"], keep=True)
+    shutil.rmtree(tree / "private")
+    await history.put(str(tree), "private/deep/x", state)
+    assert stat.S_IMODE((tree / "private").stat().st_mode) == 0o700
+    assert (tree / "private/deep/x").read_text() == "1"
+
+
 @pytest.mark.req("mechanisms:M8.conversions")
 @pytest.mark.parametrize("how", ["git config core.autocrlf true", "echo '* text eol=crlf' > .gitattributes"])
 async def test_line_ends_come_back_as_they_stood_in_the_work_tree(history, tmp_path, how):
