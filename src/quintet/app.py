@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import time
@@ -307,6 +308,9 @@ async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True
     config = _config(directory, starts_turns=starts_turns)
     journal = await open_journal(Path(directory), protocol=protocol)
     app = App(Path(directory), config, journal)
+    if app.credentials.fingerprint():
+        # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
+        await asyncio.to_thread(app.feed.mask, "")
     try:
         yield app
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from quintet.domain.ports import Tool
@@ -21,6 +22,7 @@ from quintet.tools.web_fetch import WebFetchTool
 from quintet.tools.write import WriteTool
 from quintet.workspace.background import Background
 from quintet.workspace.paths import PathGuard
+from quintet.workspace.sandbox.hidden import credential_places
 from quintet.workspace.sandbox.wall import Sandbox
 from quintet.workspace.seen import Seen
 from quintet.workspace.web.search_settings import SearchSettings
@@ -38,7 +40,9 @@ def builtin_tools(
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
     `web_search` is where the person lets us search, with a key that is looked up when it is needed."""
-    guard, seen = PathGuard(home), Seen()
+    secrets = credential_places(os.environ if environment is None else environment)
+    guard = PathGuard(home, secrets)
+    seen = Seen()
     background = background or Background()
     return (
         ReadTool(guard, seen),
@@ -48,8 +52,8 @@ def builtin_tools(
         ShellOutputTool(background),
         ShellStopTool(background),
         ListTool(guard),
-        GrepTool(guard, environment, home=home),
-        GlobTool(guard, environment, home=home),
+        GrepTool(guard, environment, hidden=(home, *secrets)),
+        GlobTool(guard, environment, hidden=(home, *secrets)),
         WebFetchTool(),
         *_searching(web_search, search_key),
         ReadSkillTool(guard, home),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -52,9 +52,11 @@ class GlobArguments(Arguments, frozen=True):
 
 
 class GlobTool:
-    def __init__(self, guard: PathGuard, environment: Mapping[str, str] | None = None, *, home: str = "") -> None:
+    def __init__(
+        self, guard: PathGuard, environment: Mapping[str, str] | None = None, *, hidden: Sequence[str] = ()
+    ) -> None:
         self._guard = guard
-        self._search = Search(os.environ if environment is None else environment, (home,))
+        self._search = Search(os.environ if environment is None else environment, tuple(hidden))
 
     @property
     def spec(self) -> ToolSpec:

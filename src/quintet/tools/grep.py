@@ -5,7 +5,7 @@ business of workspace/search.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -63,9 +63,11 @@ class GrepArguments(Arguments, frozen=True):
 
 
 class GrepTool:
-    def __init__(self, guard: PathGuard, environment: Mapping[str, str] | None = None, *, home: str = "") -> None:
+    def __init__(
+        self, guard: PathGuard, environment: Mapping[str, str] | None = None, *, hidden: Sequence[str] = ()
+    ) -> None:
         self._guard = guard
-        self._search = Search(os.environ if environment is None else environment, (home,))
+        self._search = Search(os.environ if environment is None else environment, tuple(hidden))
 
     @property
     def spec(self) -> ToolSpec:

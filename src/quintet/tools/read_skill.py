@@ -109,6 +109,7 @@ class ReadSkillTool:
 
 
 def _listed(skills: list[Skill]) -> ToolOutcome:
-    lines = [f"{s.name}: {s.description}{' (of the project)' if s.of_project else ''}" for s in skills]
+    # What a project's skill says of itself is part of what has to be agreed to first.
+    lines = [f"{s.name} (of the project)" if s.of_project else f"{s.name}: {s.description}" for s in skills]
     count = f"{len(skills)} skill{'' if len(skills) == 1 else 's'}"
     return ToolOutcome("\n".join(lines) or "There are no skills here.", message=count)

@@ -19,10 +19,11 @@ from quintet.tools.arguments import Arguments, checked, digest, failed, one_line
 from quintet.tools.shell_profile import ShellSettings, confined_note, network, unconfined_note, writable
 from quintet.tools.shell_words import block, outcome
 from quintet.workspace.background import Background
+from quintet.workspace.child import Cause, Child, Ended, Receiver
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
-from quintet.workspace.processes import Cause, Child, Ended, Receiver, run_child
+from quintet.workspace.processes import run_child
 from quintet.workspace.sandbox.limits import limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
@@ -170,9 +171,16 @@ class ShellTool:
         self, child: Child, profile: Profile | None, receive: Receiver, started: Callable[[], None] = lambda: None
     ) -> Ended:
         """Inside the wall of this profile; without one, where there is no profile."""
-        if profile is None:
-            loose = replace(child, argv=limited(child.argv, self._settings.caps))
+        async with self._sandbox.group(self._settings.caps) as group:
+            grouped = replace(child, group=group)
+            if profile is not None:
+                return await self._run_walled(grouped, profile, receive, started)
+            loose = replace(grouped, argv=limited(child.argv, self._settings.caps))
             return await run_child(loose, receive, started)
+
+    async def _run_walled(
+        self, child: Child, profile: Profile, receive: Receiver, started: Callable[[], None]
+    ) -> Ended:
         argv, limits = guarded(child.argv), rlimits(self._settings.caps)
         for _ in range(WALLS):
             async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
@@ -180,7 +188,7 @@ class ShellTool:
                 ended = await run_child(walled, receive, started)
             if ended.cause is not Cause.NO_WALL:
                 break
-        return replace(ended, put_back=tuple(inside.put_back))
+        return replace(ended, put_back=tuple(inside.put_back), refused=tuple(inside.refused))
 
     def _child(self, given: ShellArguments, prepared: Prepared, context: ToolContext) -> Child:
         # Unique whatever the provider called the call: processes are found and ended by this name.

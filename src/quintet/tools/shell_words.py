@@ -6,8 +6,10 @@ import signal
 
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import ToolOutcome
-from quintet.workspace.processes import Cause, Child, Ended
-from quintet.workspace.sandbox.limits import MIB, usual_caps
+from quintet.workspace.child import Cause, Child, Ended, died_of
+from quintet.workspace.sandbox.limits import MIB, TASKS, usual_caps
+
+REFUSED = 10  # told by name
 
 
 def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: bool = False) -> ToolOutcome:
@@ -23,6 +25,10 @@ def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: boo
         )
     if ended.put_back:
         notes.append(f"it may not change {', '.join(ended.put_back)}, which was put back as it had been")
+    if ended.refused:
+        more = len(ended.refused) - REFUSED
+        told = [line.removesuffix(".") for line in ended.refused[:REFUSED]] + ([f"{more} more"] if more > 0 else [])
+        notes.append(f"the network refused it: {', '.join(told)}")
     text = text or "(no output)"
     if notes:
         text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
@@ -46,19 +52,16 @@ def end_in_words(child: Child, ended: Ended) -> str:
             return f"ended because it wrote more than {child.output_limit // MIB} MiB"
         case Cause.PROCESSES:
             return f"ended because it had more than {caps.processes} processes at a time"
+        case Cause.TASKS:
+            return f"ended because it had more than {TASKS * caps.processes} processes and threads at a time"
         case Cause.MEMORY:
             return f"ended because it held more than {caps.memory // MIB} MiB of memory"
         case Cause.NO_WALL:
             return f"nothing was run: the sandbox could not be built for it: {ended.wall_words}"
         case Cause.EXITED:
-            return f"exit code {ended.code}" if ended.code >= 0 else _killed(-ended.code, caps.file)
+            return _exited(ended.code, caps.file)
 
 
-def _killed(number: int, file_limit: int) -> str:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        return f"killed by signal {number}"
-    if number == signal.SIGXFSZ:
-        return f"killed by {name}: a file it wrote grew beyond {file_limit // MIB} MiB"
-    return f"killed by {name}"
+def _exited(code: int, file_limit: int) -> str:
+    words = died_of(code)
+    return f"{words}: a file it wrote grew beyond {file_limit // MIB} MiB" if code == -signal.SIGXFSZ else words

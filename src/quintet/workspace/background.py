@@ -12,8 +12,8 @@ import msgspec
 
 from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.ids import new_id
+from quintet.workspace.child import Child, Ended, Receiver
 from quintet.workspace.output import Decoder, Kept
-from quintet.workspace.processes import Child, Ended, Receiver
 
 AT_ONCE = 8  # running, per thread
 REMEMBERED = 16  # running and ended, per thread

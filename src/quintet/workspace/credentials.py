@@ -9,6 +9,7 @@ import base64
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 
 import msgspec
@@ -18,6 +19,7 @@ from quintet.workspace.key_store import KeyStore
 
 FILE_LIMIT = 65_536
 VALUE_LIMIT = 16_384
+QUIET_S = 10.0
 _BY_HAND = "Write the value into a file of that name in `credentials` in Quintet's home, readable for you alone."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -38,7 +40,7 @@ class Credentials:
         self._key_store = key_store
         self._key_name = hashlib.sha256(os.path.realpath(home).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self._key: bytes | None = None
-        self._asked = False  # a locked store is asked once: each time it might put a question to the person
+        self._quiet_until = 0.0  # a locked store may put a question to the person: not once for every file
 
     def names(self) -> list[str]:
         """Only names: values are asked for one at a time, by whoever needs that one."""
@@ -68,6 +70,15 @@ class Credentials:
             os.unlink(os.path.join(self.directory, _checked(name)))
         except FileNotFoundError:
             raise NotFound(f"No credential is stored as {name!r}.") from None
+
+    def fingerprint(self) -> tuple[object, ...]:
+        """Other than before whenever a file was added, removed, replaced or written to. Cheap: one look at each."""
+        try:
+            with os.scandir(self.directory) as entries:
+                stats = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+        except OSError:
+            return ()
+        return tuple(sorted((name, found.st_mtime_ns, found.st_size, found.st_ino) for name, found in stats))
 
     def texts(self) -> Iterator[str]:
         """What every file holds, opened. One that cannot be opened holds nothing anybody could show by accident."""
@@ -109,22 +120,28 @@ class Credentials:
     # --- sealing ---------------------------------------------------------------------------------------------------
 
     def _sealing_key(self) -> bytes | None:
-        """The key in the system's store, made on first use; None where there is no store, or it stays locked."""
+        """The key in the system's store, made on first use; None where there is no store. A key that is there but
+        cannot be had now is never replaced: what it has sealed would be lost."""
+        self._quiet_until = 0.0
         key = self._stored_key()
-        if key is None and self._key_store.usable:
-            fresh = os.urandom(32)
-            if self._key_store.write(self._key_name, base64.b64encode(fresh).decode()):
-                self._key = key = fresh
-        return key
+        if key is not None or not self._key_store.usable:
+            return key
+        if self._key_store.read(self._key_name) != "":
+            raise Invalid("The system's key store cannot be asked.", next_step="Unlock it, then try again.")
+        fresh = os.urandom(32)
+        if not self._key_store.write(self._key_name, base64.b64encode(fresh).decode()):
+            return None
+        self._key = fresh
+        return fresh
 
     def _stored_key(self) -> bytes | None:
-        if self._key is None and self._key_store.usable and not self._asked:
-            self._asked = True
+        if self._key is None and self._key_store.usable and time.monotonic() >= self._quiet_until:
             try:
-                found = base64.b64decode(self._key_store.read(self._key_name), validate=True)
+                found = base64.b64decode(self._key_store.read(self._key_name) or "", validate=True)
             except ValueError:
                 found = b""
             self._key = found if len(found) == 32 else None
+            self._quiet_until = time.monotonic() + (0 if self._key else QUIET_S)
         return self._key
 
     def _seal(self, name: str, value: str, key: bytes) -> bytes:

@@ -38,10 +38,34 @@ def child_environment(environment: Mapping[str, str], marker: str) -> dict[str, 
     return kept | _SET | {MARKER: marker}
 
 
+# Where programs are put by whoever administers the machine.
+SYSTEM = frozenset(
+    {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/homebrew/bin", "/snap/bin"}
+    | {"/run/current-system/sw/bin", "/home/linuxbrew/.linuxbrew/bin", "/usr/lib/git-core"}
+)
+
+
 def find_program(name: str, environment: Mapping[str, str]) -> str | None:
-    """The program's absolute path by the child's PATH; never one from a relative entry, which a project could plant."""
+    """The program's absolute path by the child's PATH, for programs that run outside the sandbox.
+
+    Only from a system's directory, or from one we could not write ourselves: an activated virtual environment, or
+    `node_modules/.bin`, lies in a workspace, and what a confined command puts there must never run outside.
+    """
     for directory in environment.get("PATH", os.defpath).split(os.pathsep):
         candidate = os.path.join(directory, name)
-        if os.path.isabs(directory) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+        runs = os.path.isfile(candidate) and os.access(candidate, os.X_OK)
+        if runs and os.path.isabs(directory) and _out_of_reach(directory):
             return candidate
     return None
+
+
+def _out_of_reach(directory: str) -> bool:
+    """Whether no command of ours can have put something there."""
+    if os.path.normpath(directory) in SYSTEM:
+        return True
+    place = os.path.realpath(directory)
+    while not os.access(place, os.W_OK):
+        if place == os.path.dirname(place):
+            return True
+        place = os.path.dirname(place)
+    return False

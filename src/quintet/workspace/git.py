@@ -20,10 +20,11 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from quintet.workspace.child import Cause, Child
 from quintet.workspace.environment import MARKER, find_program
 from quintet.workspace.files import on_disk
 from quintet.workspace.git_layout import Layout
-from quintet.workspace.processes import Cause, Child, run_child
+from quintet.workspace.processes import run_child
 from quintet.workspace.tree import Seen
 
 WITHIN_S = 20.0
@@ -100,9 +101,10 @@ class Git:
         """The repository, seen through this index (None: one without any files)."""
         if self._program is None:
             raise GitFailed("git is not installed")
+        # Named before it is made: a cancel, or a full disk, while it is being made leaves nothing behind.
         place = os.path.join(self._scratch, f"git-{os.urandom(8).hex()}")
         try:
-            await on_disk(_shell_around, place, layout, index)  # in here: a cancel in the midst of it leaves nothing
+            await on_disk(_shell_around, place, layout, index)
             repository = Repository(self._program, self._path, layout, place)
             await self._set_up(repository)
             yield repository

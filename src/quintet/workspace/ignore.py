@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
+from quintet.workspace.handles import open_below
 from quintet.workspace.ignore_rules import Rules
 
 FILE_LIMIT = 1024 * 1024  # bytes of one ignore file; what is beyond is not read
 DEPTH_LIMIT = 400  # directories inside each other: each costs a handle while it is walked
 KINDS = (".rgignore", ".ignore", ".gitignore")  # the first that speaks of an entry decides
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _REGULAR = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -82,7 +82,7 @@ class Ignored:
         inner = "" if inner == os.curdir else inner
         if inner.split(os.sep)[0] == os.pardir:
             raise ValueError(f"{start} lies outside {self.root}")
-        handle = open_below(self.root, inner)
+        handle = _directory(self.root, inner)
         above = os.path.dirname(inner)
         scope = self._scope(above) if inner else _Scope()
         with closing(self._below(inner, handle, scope)) as found:
@@ -122,7 +122,7 @@ class Ignored:
             self.unread.append(f"{path}: more than {DEPTH_LIMIT} directories deep")
             return -1
         try:
-            return os.open(name, _DIRECTORY, dir_fd=above)
+            return open_below(above, (name,), readable=True)
         except OSError as error:
             self.unread.append(f"{path}: {error.strerror}")
             return -1
@@ -159,7 +159,7 @@ class Ignored:
             return known
         above = self._scope(os.path.dirname(inner)) if inner else _Scope()
         try:
-            handle = open_below(self.root, inner)
+            handle = _directory(self.root, inner)
         except OSError:
             made = above  # nothing there, so nothing said there
         else:
@@ -171,16 +171,8 @@ class Ignored:
         return made
 
 
-def open_below(root: str, inner: str) -> int:
-    """The handle of a directory, opened name by name from the root; OSError if one is a link or no directory."""
-    handle = os.open(root, _DIRECTORY)
-    for name in inner.split(os.sep) if inner else ():
-        try:
-            below = os.open(name, _DIRECTORY, dir_fd=handle)
-        finally:
-            os.close(handle)
-        handle = below
-    return handle
+def _directory(root: str, inner: str) -> int:
+    return open_below(root, inner.split(os.sep) if inner else (), readable=True)
 
 
 def _name(entry: os.DirEntry[str]) -> str:

@@ -17,27 +17,31 @@ _NAMES = ("service", "quintet", "purpose", "credentials")
 
 
 class KeyStore:
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], program: str | None = None) -> None:
         self._environment = environment
-        self._program = find_program("secret-tool", environment) if _has_bus(environment) else None
+        self._program = (program or find_program("secret-tool", environment)) if _has_bus(environment) else None
 
     @property
     def usable(self) -> bool:
         """Whether there is something to ask. It may still be locked."""
         return self._program is not None
 
-    def read(self, name: str) -> str:
-        """What is kept under the name; nothing when there is none, or when the store stays locked."""
-        return self._ask(["lookup", *_NAMES, "home", name]) or ""
+    def read(self, name: str) -> str | None:
+        """What is kept under the name, "" when there is nothing, None when the store could not be asked: it is locked,
+        gone, or the person did not answer."""
+        code, said, complaint = self._ask(["lookup", *_NAMES, "home", name])
+        if code == 0:
+            return said
+        return "" if code == 1 and not complaint else None  # with nothing to tell it says nothing
 
     def write(self, name: str, value: str) -> bool:
         """Whether it is kept now."""
         words = ["store", "--label", "Quintet: key of the stored credentials", *_NAMES, "home", name]
-        return self._ask(words, value) is not None and self.read(name) == value
+        return self._ask(words, value)[0] == 0 and self.read(name) == value
 
-    def _ask(self, words: list[str], given: str = "") -> str | None:
+    def _ask(self, words: list[str], given: str = "") -> tuple[int, str, str]:
         if self._program is None:
-            return None
+            return -1, "", ""
         try:
             done = subprocess.run(
                 [self._program, *words],
@@ -48,8 +52,9 @@ class KeyStore:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout.decode("utf-8", "replace").rstrip("\n") if done.returncode == 0 else None
+            return -1, "", ""
+        said, complaint = (stream.decode("utf-8", "replace").rstrip("\n") for stream in (done.stdout, done.stderr))
+        return done.returncode, said, complaint
 
 
 def _has_bus(environment: Mapping[str, str]) -> bool:

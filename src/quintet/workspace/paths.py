@@ -5,6 +5,7 @@ It answers with a Place; how a Place is opened is the business of files.py. Know
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import msgspec
 
@@ -31,10 +32,12 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class PathGuard:
-    """Contains paths in the workspace of a working directory; `home`, where Quintet keeps its things, is never part."""
+    """Contains paths in the workspace of a working directory. `home`, where Quintet keeps its things, is never part,
+    nor are the `hidden` places, where the person keeps secrets: the same ones that no command sees."""
 
-    def __init__(self, home: str = "") -> None:
+    def __init__(self, home: str = "", hidden: Iterable[str] = ()) -> None:
         self._home = fold(os.path.realpath(home)) if home else ""
+        self._hidden = {fold(place): None for given in hidden for place in (given, os.path.realpath(given))}
 
     def workspace(self, cwd: str) -> str:
         """The directory that contains everything a thread working in `cwd` may touch."""
@@ -63,6 +66,8 @@ class PathGuard:
             )
         if self._in_home(resolved):
             raise Invalid(f"{_quoted(path)} belongs to Quintet's own files, which stay closed.")
+        if self._is_secret(resolved, root):
+            raise Invalid(f"{_quoted(path)} is where the person keeps secrets, which stay closed.")
         shown = os.path.relpath(resolved, here)
         return Place(resolved, resolved if shown.startswith(os.pardir + os.sep) else shown, root)
 
@@ -81,13 +86,19 @@ class PathGuard:
         return place
 
     def hides(self, path: str) -> bool:
-        """Whether an absolute path lies in Quintet's own home, or leads there."""
-        if not self._home:
+        """Whether an absolute path lies in Quintet's own home or in a hidden place, or leads there."""
+        if not self._home and not self._hidden:
             return False
         try:
-            return self._in_home(path) or self._in_home(os.path.realpath(path))
+            places = (path, os.path.realpath(path))
+            return any(self._in_home(place) or self._is_secret(place, "/") for place in places)
         except OSError:
             return True  # a link that changes while it is being followed is nothing to be shown
+
+    def _is_secret(self, resolved: str, root: str) -> bool:
+        """In a hidden place below the root. A workspace that itself lies in one is what the person works on."""
+        folded, above = fold(resolved), fold(root)
+        return any(contains(place, folded) and not contains(place, above) for place in self._hidden)
 
     def _in_home(self, resolved: str) -> bool:
         """In any spelling that a file system may fold."""

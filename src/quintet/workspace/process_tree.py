@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 
 from quintet.workspace.environment import MARKER
@@ -25,15 +25,19 @@ _BEGUN = 19  # the field of /proc/N/stat behind the name that tells one process 
 
 
 class LooseTree:
-    """Of a child that was spawned without a wall, in a session of its own."""
+    """Of a child that was spawned without a wall, in a session of its own. `grouped` names those in its control group,
+    where it has one: they are found there whatever they do."""
 
-    def __init__(self, process: subprocess.Popen[bytes], marker: str) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], marker: str, grouped: Callable[[], Collection[int]] = tuple
+    ) -> None:
         self._process = process
         self._marker = marker
+        self._grouped = grouped
         self._known: dict[int, bytes] = {}  # everyone ever found, by the time it began
 
     def members(self, limit: int) -> set[int]:
-        return tree_of(self._process.pid, self._marker, self._known, limit)
+        return tree_of(self._process.pid, self._marker, self._known, limit).union(self._grouped())
 
     def strike(self) -> None:
         """SIGKILL for all who stayed in the group, and so for most. From any thread."""
@@ -41,7 +45,7 @@ class LooseTree:
 
     @property
     def lives_on(self) -> bool:
-        return group_lives(self._process.pid)
+        return group_lives(self._process.pid) or bool(self._grouped())
 
     async def end(self, grace_s: float = GRACE_S) -> int:
         """SIGTERM, a moment of grace, SIGKILL until nothing is left. How many processes there were beside the child."""
@@ -123,6 +127,12 @@ def tree_of(pid: int, marker: str, known: dict[int, bytes] | None = None, limit:
         found |= below
     known.update((number, begun[number]) for number in found)
     return found
+
+
+def begun(pid: int) -> int | None:
+    """When it began, which tells it from the next process of its number. None for one that is gone."""
+    fields = _fields(str(pid))
+    return None if fields is None else int(fields[_BEGUN])
 
 
 def descendants(pid: int, limit: int) -> list[int]:

@@ -11,53 +11,20 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from quintet.workspace.child import Cause, Child, Ended, Receiver
 from quintet.workspace.environment import MARKER
 from quintet.workspace.process_tree import GRACE_S, LooseTree
-from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import Report
 from quintet.workspace.sandbox.watch import Watch
 
 READ_SIZE = 65_536
 DRAIN_S = 0.25  # how long output is awaited after the exit, when someone else still holds the pipes
-Receiver = Callable[[str, bytes], None]  # stream name, bytes
 _DEADLY = frozenset({*range(1, 32)} - {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH})
-
-
-class Cause(StrEnum):
-    EXITED = "exited"
-    TIMEOUT = "timeout"
-    FLOOD = "flood"  # wrote more than it may
-    PROCESSES = "processes"  # more at a time than it may
-    MEMORY = "memory"
-    NO_WALL = "no wall"  # the sandbox fell before the command began
-
-
-class Ended(msgspec.Struct, frozen=True):
-    cause: Cause
-    code: int  # as waitpid says: negative = killed by that signal
-    left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
-    put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
-    wall_words: str = ""  # what the wall said as it fell, before there was a command
-
-
-class Child(msgspec.Struct, frozen=True):
-    """What to run. The environment is the whole one and must carry the marker."""
-
-    argv: Sequence[str]
-    cwd: str
-    environment: Mapping[str, str]
-    timeout_s: float
-    output_limit: int  # bytes of both streams together
-    caps: Caps | None = None  # None: a program of ours, which needs no watching
-    walled: bool = False  # argv is the sandbox's, with a warden inside
-    stdin: int = subprocess.DEVNULL  # or a descriptor to read from
+_GREEDY = frozenset({Cause.PROCESSES, Cause.TASKS, Cause.MEMORY})
 
 
 async def run_child(child: Child, receive: Receiver, started: Callable[[], None] = lambda: None) -> Ended:
@@ -68,7 +35,7 @@ async def run_child(child: Child, receive: Receiver, started: Callable[[], None]
         cause = await run.until_over()
         if cause is not Cause.EXITED:
             # Whoever takes more than his share gets no moment to take more.
-            await run.tree.end(0 if cause in (Cause.PROCESSES, Cause.MEMORY) else GRACE_S)
+            await run.tree.end(0 if cause in _GREEDY else GRACE_S)
         await run.drain()
         left = await run.left_behind() if cause is Cause.EXITED else 0
         if left is None:
@@ -93,9 +60,7 @@ class _Run:
         self._pipes: dict[int, str] = {}
         self._held: list[tuple[str, bytes]] | None = [] if child.walled else None  # before the command has begun
         self.process, self._report = self._spawn()
-        self.tree = (
-            WalledTree(self.process, self._gone) if child.walled else LooseTree(self.process, child.environment[MARKER])
-        )
+        self.tree = self._tree()
         try:
             _first_to_go(self.process.pid)
             self._watch = _watch_exit(self._loop, self.process.pid, self._exited)
@@ -109,10 +74,11 @@ class _Run:
             self._loop.add_reader(self._report.pipe, self._hear)
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], Report | None]:
+        group = self._child.group
         ours, theirs = zip(*(os.pipe() for _ in range(3 if self._child.walled else 2)), strict=True)
         try:
             process = subprocess.Popen(
-                self._child.argv,
+                group.entering(self._child.argv) if group else self._child.argv,
                 cwd=self._child.cwd,
                 env=dict(self._child.environment),
                 stdin=theirs[2] if self._child.walled else self._child.stdin,
@@ -132,6 +98,12 @@ class _Run:
         for handle in self._pipes:
             os.set_blocking(handle, False)
         return process, Report(ours[2]) if self._child.walled else None
+
+    def _tree(self) -> WalledTree | LooseTree:
+        if self._child.walled:
+            return WalledTree(self.process, self._gone)
+        group = self._child.group
+        return LooseTree(self.process, self._child.environment[MARKER], group.members if group else tuple)
 
     def _read(self, handle: int) -> None:
         try:
@@ -188,7 +160,7 @@ class _Run:
             self._over.set_result(cause)
 
     async def until_over(self) -> Cause:
-        watch = Watch(self.tree, self._child.caps) if self._child.caps else None
+        watch = Watch(self.tree, self._child.caps, self._child.group) if self._child.caps else None
         watching = asyncio.ensure_future(watch.until_over()) if watch else None
         ends: list[asyncio.Future[Any]] = [self._over] if watching is None else [self._over, watching]
         try:
@@ -199,8 +171,8 @@ class _Run:
         finally:
             if watching is not None and not watching.done():
                 watching.cancel()
-        if watch and watch.over:  # its blow may be felt before its word is heard
-            return Cause(watch.over)
+        if watch and (over := watch.over or watch.hit()):  # its blow may be felt before its word is heard
+            return Cause(over)
         if not self._over.done() and watching is not None:
             watching.result()  # the watch itself has failed
         return self._over.result()

@@ -16,8 +16,9 @@ import msgspec
 from quintet.domain.errors import Invalid
 from quintet.workspace.environment import find_program
 from quintet.workspace.globs import Glob
-from quintet.workspace.ignore import KINDS, open_below
-from quintet.workspace.paths import Place
+from quintet.workspace.handles import open_below
+from quintet.workspace.ignore import KINDS
+from quintet.workspace.paths import Place, contains
 
 TIMEOUT_S = 30.0
 
@@ -78,7 +79,7 @@ class Engine(Protocol):
 
 
 class Search:
-    """`hidden` are directories that are not there for anybody, such as Quintet's home."""
+    """`hidden` are places that are not there for anybody, such as Quintet's home, unless one works in them."""
 
     def __init__(self, environment: Mapping[str, str], hidden: tuple[str, ...] = ()) -> None:
         self._environment = {name: environment[name] for name in ("PATH", "TMPDIR") if name in environment}
@@ -104,14 +105,15 @@ class Search:
     def _engine(self, site: Site) -> Engine:
         """Imported when needed: most turns search nothing."""
         parents = self._rules_of_parents(site)
+        hidden = [place for place in self._hidden if not contains(place, site.root)]
         ripgrep = find_program("rg", self._environment)
         if ripgrep and parents is not None:
             from quintet.workspace.search_ripgrep import Ripgrep
 
-            return Ripgrep(ripgrep, self._environment, site, self._hidden, parents=parents)
+            return Ripgrep(ripgrep, self._environment, site, hidden, parents=parents)
         from quintet.workspace.search_python import Python
 
-        return Python(self._environment, site, self._hidden)
+        return Python(self._environment, site, hidden)
 
     def _rules_of_parents(self, site: Site) -> bool | None:
         """Whether ripgrep may look for rules above the start. It knows no root and would go up to `/`, while rules
@@ -137,20 +139,18 @@ def _shown(prefix: str, findings: Findings) -> Findings:
 
 @contextmanager
 def _site(place: Place) -> Iterator[Site]:
-    inner = os.path.relpath(place.path, place.root)
-    inner = "" if inner == os.curdir else inner
-    name = ""
+    names, name = place.names, ""
     try:
-        handle = open_below(place.root, inner)
+        handle = open_below(place.root, names, readable=True)
     except OSError as error:
-        if error.errno not in (errno.ENOTDIR, errno.ELOOP) or not inner:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP) or not names:
             raise
-        inner, name = os.path.split(inner)
-        handle = open_below(place.root, inner)
+        names, name = names[:-1], names[-1]
+        handle = open_below(place.root, names, readable=True)
     try:
         if name and not stat.S_ISREG(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
             raise Invalid(f"{place.shown} is neither a directory nor a regular file.")
-        yield Site(handle, place.root, inner, name)
+        yield Site(handle, place.root, os.sep.join(names), name)
     finally:
         os.close(handle)
 

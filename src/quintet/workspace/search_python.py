@@ -12,13 +12,14 @@ import msgspec
 
 from quintet.domain.errors import Invalid
 from quintet.workspace import search
+from quintet.workspace.child import died_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.globs import Glob
 from quintet.workspace.ignore import Ignored
 from quintet.workspace.paths import contains
 from quintet.workspace.search import Findings, Hits, Line, Query, Site, unread_note
 from quintet.workspace.search_child import Order, Report
-from quintet.workspace.trusted_program import Cut, Program, died_of, run_program
+from quintet.workspace.trusted_program import Cut, Program, run_program
 
 OUTPUT_LIMIT = 16 * 1024 * 1024
 # With -I neither the directory it starts in nor the environment has a say in what is imported.

@@ -34,14 +34,14 @@ class KnownSecrets:
         named = [environment.get(name, "") for name in key_names]
         self._fixed = _usable([*keys, *named, *_from_environment(environment)])
         self._credentials = credentials
-        self._seen = -1
+        self._seen: tuple[object, ...] | None = None
         self._values = self._fixed
 
     def known_values(self) -> Sequence[str]:
         """Longest first, so that a value which holds another is taken out whole."""
         if self._credentials is None:
             return self._values
-        changed = _changed_at(self._credentials.directory)
+        changed = self._credentials.fingerprint()
         if changed != self._seen:
             self._seen = changed
             stored = [value for text in self._credentials.texts() for value in _from_text(text)] if changed else []
@@ -76,14 +76,6 @@ def _is_secret(name: str, value: str) -> bool:
 
 def _names_a_file(value: str) -> bool:
     return value.startswith(("/", "~")) and len(value) < 4_096 and os.path.exists(os.path.expanduser(value))
-
-
-def _changed_at(directory: str) -> int:
-    """When a file was added to the directory, replaced or removed; 0 when there is none. One stat."""
-    try:
-        return os.stat(directory).st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _from_text(text: str) -> Iterator[str]:

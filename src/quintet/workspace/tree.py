@@ -14,11 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
 from quintet.domain.errors import Invalid
+from quintet.workspace.handles import open_below, open_file, replace, write_new
 
-# A directory on the way needs to be passed, not read.
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 _PIECE = 1024 * 1024
 
@@ -40,7 +37,7 @@ class Tree:
     """Keeps a handle of the directory it was last in: neighbours are asked for one after the other."""
 
     def __init__(self, root: str) -> None:
-        self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._root = open_below(root, ())
         self._at: tuple[str, int] | None = None
 
     def __enter__(self) -> Self:
@@ -95,15 +92,7 @@ class Tree:
 
     def place_file(self, path: str, data: bytes, mode: int) -> None:
         """Put a file there in one move; directories above it are made."""
-
-        def make(handle: int, passing: str) -> None:
-            with os.fdopen(os.open(passing, _NEW, 0o600, dir_fd=handle), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fchmod(file.fileno(), mode & 0o7777)
-                os.fsync(file.fileno())
-
-        self._place(path, make)
+        self._place(path, lambda handle, passing: write_new(handle, passing, data, mode & 0o7777))
 
     def place_link(self, path: str, target: bytes) -> None:
         self._place(path, lambda handle, passing: os.symlink(target, os.fsencode(passing), dir_fd=handle))
@@ -136,15 +125,12 @@ class Tree:
         self._leave()
         try:
             with self._above(path, make=True) as (handle, name):
-                passing = f".quintet-{os.urandom(6).hex()}.tmp"
-                try:
+
+                def made(passing: str) -> None:
                     make(handle, passing)
                     self._clear(path, handle, name)
-                    os.replace(passing, name, src_dir_fd=handle, dst_dir_fd=handle)
-                except BaseException:
-                    with contextlib.suppress(OSError):
-                        os.unlink(passing, dir_fd=handle)
-                    raise
+
+                replace(handle, name, made)
         except OSError as error:
             if error.errno not in (*_NOT_THERE, errno.EEXIST):
                 raise
@@ -162,7 +148,7 @@ class Tree:
     @contextlib.contextmanager
     def _opened(self, path: str) -> Iterator[int]:
         with self._above(path) as (directory, name):
-            handle = os.open(name, _FILE, dir_fd=directory)
+            handle = open_file(directory, name)
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, "not a regular file", path)
@@ -175,21 +161,8 @@ class Tree:
         directory, _, name = path.rpartition("/")
         if self._at is None or self._at[0] != directory:
             self._leave()
-            self._at = (directory, self._walk(directory.split("/") if directory else [], make=make))
+            self._at = (directory, open_below(self._root, directory.split("/") if directory else (), make=make))
         yield self._at[1], name
-
-    def _walk(self, names: list[str], *, make: bool) -> int:
-        handle = os.dup(self._root)
-        for name in names:
-            try:
-                if make:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=handle)
-                below = os.open(name, _DIRECTORY, dir_fd=handle)
-            finally:
-                os.close(handle)
-            handle = below
-        return handle
 
     def _leave(self) -> None:
         if self._at is not None:

@@ -1,5 +1,8 @@
 """Running a program of our own choice (a searcher, our own Python) that starts no others: bytes in, bytes out, an end
 in bounded time. Commands of a model are not run here; they go through processes.py and the sandbox.
+
+It shares no core with them: there the output comes through pipes as it is written and a whole tree must be found and
+ended, here it is read once from memory, and one process is killed. What is left in common is a call of Popen.
 """
 
 from __future__ import annotations
@@ -7,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -149,12 +151,3 @@ class _Watch:
         if not self._stderr.closed:
             self._loop.remove_reader(self._stderr.fileno())
             self._stderr.close()
-
-
-def died_of(code: int) -> str:
-    """How a program ended, in words."""
-    if code >= 0:
-        return f"exit code {code}"
-    with contextlib.suppress(ValueError):
-        return f"killed by {signal.Signals(-code).name}"
-    return f"killed by signal {-code}"

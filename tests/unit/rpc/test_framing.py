@@ -212,22 +212,31 @@ def test_after_any_junk_the_decoder_comes_back_to_step(junk: bytes) -> None:
     assert blocks[-1] == Frame(VALID)
 
 
-@pytest.mark.parametrize("kind", ["block", "line", "skipped line", "seeking"])
-def test_feeding_in_small_chunks_takes_linear_time(kind: str) -> None:
-    def cost(size: int) -> float:
-        decoder: Decoder = (
-            LineDecoder(limit=200 * MIB if kind == "line" else 10) if "line" in kind else BlockDecoder(limit=200 * MIB)
-        )
-        head = {"block": b"Content-Length: %d\r\n\r\n" % size, "seeking": b"?\r\n"}.get(kind, b"")
-        decoder.feed(head)
-        chunk = b"x" * 4096
-        began = time.perf_counter()
-        for _ in range(size // len(chunk)):
-            decoder.feed(chunk)
-        decoder.feed(b"\n")
-        return time.perf_counter() - began
+SMALL, LARGE = MIB // 4, 4 * MIB
+TRIES = 10
 
-    small = min(cost(2 * MIB) for _ in range(3))
-    large = min(cost(16 * MIB) for _ in range(3))
-    # Eight times the bytes; quadratic would be sixty-four times the cost.
-    assert large < 24 * small + 0.01
+
+def cost(kind: str, size: int) -> float:
+    """Seconds this thread itself has worked: other work on the machine does not count."""
+    decoder: Decoder = (
+        LineDecoder(limit=2 * LARGE if kind == "line" else 10) if "line" in kind else BlockDecoder(limit=2 * LARGE)
+    )
+    decoder.feed({"block": b"Content-Length: %d\r\n\r\n" % size, "seeking": b"?\r\n"}.get(kind, b""))
+    chunk = b"x" * 1024
+    began = time.thread_time()
+    for _ in range(size // len(chunk)):
+        decoder.feed(chunk)
+    decoder.feed(b"\n")
+    return time.thread_time() - began
+
+
+@pytest.mark.parametrize("kind", ["block", "line", "skipped line", "seeking"])
+def test_feeding_in_small_chunks_takes_linear_work(kind: str) -> None:
+    # Sixteen times the bytes. Going over what was fed before with each chunk would be 256 times the work, however
+    # often it is tried; what disturbs a single try (caches, a clock that changes its pace) does not stay.
+    small = large = float("inf")
+    for _ in range(TRIES):
+        small, large = min(small, cost(kind, SMALL)), min(large, cost(kind, LARGE))
+        if large < 40 * small:
+            return
+    pytest.fail(f"{LARGE // SMALL} times the bytes took {large / small:.0f} times the work")

@@ -59,7 +59,7 @@ async def test_a_place_that_is_no_directory_is_told(use, tree):
 
 
 async def test_without_ripgrep_it_finds_the_same(tree, context):
-    tool = GlobTool(PathGuard(), {"PATH": "/nowhere"}, home=str(tree / "quintet-home"))
+    tool = GlobTool(PathGuard(), {"PATH": "/nowhere"}, hidden=(str(tree / "quintet-home"),))
     done = await tool.run(await tool.prepare({"pattern": "**/*.py"}, CallScope(str(tree))), context)
     assert done.text.splitlines() == ["a.py", "b.py", "ne\\nw.py", "src/c.py"]
 

@@ -94,6 +94,7 @@ async def test_links_that_lead_out_are_not_searched(use, workspace, tmp_path):
 async def test_a_searcher_that_never_ends_is_ended_and_what_it_found_is_told(workspace, context, monkeypatch, tmp_path):
     slow = tmp_path / "bin" / "rg"
     slow.parent.mkdir()
+    monkeypatch.setattr("quintet.workspace.environment.SYSTEM", {str(slow.parent)})
     said = [
         '{"type":"match","data":{"path":{"text":"./a"},"lines":{"text":"first\\n"},"line_number":1}}',
         '{"type":"end","data":{"path":{"text":"./a"},"binary_offset":null}}',
@@ -110,7 +111,7 @@ async def test_a_searcher_that_never_ends_is_ended_and_what_it_found_is_told(wor
 
 
 async def test_without_ripgrep_it_searches_all_the_same(tree, context):
-    tool = GrepTool(PathGuard(), {"PATH": "/nowhere"}, home=str(tree / "quintet-home"))
+    tool = GrepTool(PathGuard(), {"PATH": "/nowhere"}, hidden=(str(tree / "quintet-home"),))
 
     async def used(**arguments):
         return await tool.run(await tool.prepare(arguments, CallScope(str(tree))), context)

@@ -12,8 +12,10 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.tool import CallScope
+from quintet.tools.builtin import builtin_tools
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.protected import protected_places
+from tests.fakes.tool_context import FakeToolContext
 
 CALLS: dict[str, dict[str, Any]] = {
     "read": {},
@@ -68,3 +70,29 @@ async def test_a_thread_in_a_nested_repository_stays_in_it(tools, project, tool)
 async def test_no_argument_says_where_a_call_may_go(tools, project, tool, argument):
     with pytest.raises(Invalid, match=f"unknown field `{argument}`"):
         await tools[tool].prepare({"path": "x", argument: "/", **CALLS[tool]}, CallScope(str(project)))
+
+
+@pytest.mark.req("security:S29")
+@pytest.mark.parametrize(
+    "path", [".ssh/id_rsa", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", "here/.ssh/id_rsa"]
+)
+async def test_where_the_workspace_is_the_persons_directory_their_secrets_stay_closed(tmp_path, path):
+    """No command sees them in any mode, so no file tool does."""
+    home = tmp_path / "person"
+    (home / path).parent.mkdir(parents=True)
+    (home / path).write_text("canary")
+    (home / "here").mkdir(exist_ok=True)
+    if path.startswith("here"):
+        (home / ".ssh").symlink_to(home / "here/.ssh")
+    environment = {**os.environ, "HOME": str(home)}
+    tools = {tool.spec.name: tool for tool in builtin_tools(home=str(tmp_path / "quintet"), environment=environment)}
+    scope, context = CallScope(str(home)), FakeToolContext(str(home))
+    for tool in CALLS:
+        with pytest.raises(Invalid, match="secrets"):
+            await tools[tool].prepare({"path": path, **CALLS[tool]}, scope)
+    for tool, arguments in (("grep", {"pattern": "canary"}), ("glob", {"pattern": "**"})):
+        done = await tools[tool].run(await tools[tool].prepare(arguments, scope), context)
+        assert os.path.basename(path) not in done.text
+    if (home / path).parent != home:  # whoever starts a thread in such a place means to work on it
+        inside = CallScope(str((home / path).parent))
+        assert (await tools["read"].prepare({"path": os.path.basename(path)}, inside)).paths

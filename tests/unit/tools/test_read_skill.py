@@ -54,7 +54,7 @@ async def test_a_skill_is_read_without_its_front_matter_and_with_the_names_of_it
 
 
 async def test_the_list_names_every_skill_with_what_it_is_for(use):
-    assert (await use(name="")).text == "deploy: How we deploy\ntheirs: Theirs (of the project)"
+    assert (await use(name="")).text == "deploy: How we deploy\ntheirs (of the project)"
 
 
 @pytest.mark.parametrize("file", ["../../config.toml", "/etc/passwd", "link", "parts", "absent", "parts/../../x"])

@@ -128,18 +128,51 @@ def test_with_a_key_store_the_file_is_encrypted_and_opens_only_with_the_stored_k
     assert list(KnownSecrets({}, credentials=without).known_values()) == []
 
 
+def _fake_store(tmp_path, lookup: str) -> KeyStore:
+    program = tmp_path / "secret-tool"
+    program.write_text(f"#!/bin/sh\ncase $1 in store) cat > {tmp_path}/kept;; *) {lookup};; esac\n")
+    program.chmod(0o755)
+    return KeyStore({"PATH": os.environ["PATH"], "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere"}, str(program))
+
+
+@pytest.mark.parametrize("locked", ["echo 'it is locked' >&2; exit 1", "exit 3", "kill -9 $$"])
+def test_a_key_that_cannot_be_had_now_is_never_replaced(tmp_path, locked):
+    """Everything it had sealed would be lost."""
+    there = f"test -e {tmp_path}/kept && cat {tmp_path}/kept"
+    Credentials(str(tmp_path / "home"), _fake_store(tmp_path, there)).set("one", SECRET)
+    kept = (tmp_path / "kept").read_text()
+    later = Credentials(str(tmp_path / "home"), _fake_store(tmp_path, locked))
+    with pytest.raises(Invalid, match="cannot be asked"):
+        later.set("two", SECRET)
+    assert (tmp_path / "kept").read_text() == kept
+    assert Credentials(str(tmp_path / "home"), _fake_store(tmp_path, there)).get("one") == SECRET
+
+
+@pytest.mark.req("security:S44")
+def test_a_credential_written_over_in_place_is_known_at_once(plain, tmp_path):
+    plain.set("a", SECRET)
+    secrets = KnownSecrets({}, credentials=plain)
+    assert list(secrets.known_values()) == [SECRET]
+    with open(tmp_path / "credentials" / "a", "r+") as file:
+        file.write("another-0123456789-value")
+    assert list(secrets.known_values()) == ["another-0123456789-value"]
+
+
 @pytest.mark.req("security:S46")
 def test_the_key_store_is_given_nothing_secret_as_an_argument(tmp_path):
     """Arguments are readable for every process of the machine."""
     program = tmp_path / "secret-tool"
-    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$*\" >> {tmp_path}/argv\n"
-                       f"case $1 in store) cat > {tmp_path}/kept;; *) cat {tmp_path}/kept;; esac\n")  # fmt: skip
+    kept = tmp_path / "kept"
+    program.write_text(
+        f"#!/bin/sh\nprintf '%s\\n' \"$*\" >> {tmp_path}/argv\n"
+        f"case $1 in store) cat > {kept};; *) test -e {kept} && cat {kept};; esac\n"
+    )
     program.chmod(0o755)
-    store = KeyStore({"PATH": f"{tmp_path}:{os.environ['PATH']}", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere"})
+    store = KeyStore({"PATH": os.environ["PATH"], "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere"}, str(program))
     credentials = Credentials(str(tmp_path / "home"), store)
     assert credentials.set("a", SECRET) is True
     assert credentials.get("a") == SECRET
     said = (tmp_path / "argv").read_text()
     assert "store" in said
     assert SECRET not in said
-    assert (tmp_path / "kept").read_text() not in said
+    assert kept.read_text() not in said

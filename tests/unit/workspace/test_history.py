@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import socket
 import stat
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from quintet.domain.checkpoint import Compared, FileKind, FileState
 from quintet.domain.errors import Invalid
-from quintet.workspace import history_compare, history_git, history_manifest, history_walk
+from quintet.workspace import git, history_compare, history_git, history_manifest, history_walk
 from quintet.workspace.history import WorkspaceHistory
 from tests.fakes.clock import SettableClock
 from tests.unit.workspace.repositories import repository, sh, snapshot, write
@@ -794,6 +796,37 @@ async def test_a_cancel_at_any_moment_leaves_nothing_running_and_nothing_behind(
     scratch = tmp_path / "home/blobs/.scratch"
     assert not scratch.exists() or list(scratch.iterdir()) == []
     assert (await history.secure(str(tree))).partial == ()
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_a_cancel_or_a_failure_while_the_scratch_directory_is_being_made_leaves_none(
+    history, tmp_path, monkeypatch, made
+):
+    """The moment that the test above meets only now and then, held still."""
+    tree = repository(tmp_path / "r")
+    scratch = tmp_path / "home/blobs/.scratch"
+    making, go_on = threading.Event(), threading.Event()
+    real = git._shell_around
+
+    def slowly(*arguments):
+        real(*arguments)
+        making.set()
+        assert go_on.wait(30)
+        if not made:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(git, "_shell_around", slowly)
+    task = asyncio.ensure_future(history.secure(str(tree)))
+    while not making.is_set():
+        await asyncio.sleep(0)
+    assert len(list(scratch.iterdir())) == 1
+    if made:
+        task.cancel()
+        await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError if made else OSError):
+        await asyncio.wait_for(task, 30)
+    assert list(scratch.iterdir()) == []
 
 
 async def test_the_event_loop_goes_on_while_files_are_put_aside(history, tree):

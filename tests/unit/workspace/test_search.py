@@ -128,14 +128,29 @@ async def test_context_counts_and_order(tmp_path, environment):
 
 @both
 async def test_names_with_newline_colon_and_bytes_are_found(tmp_path, environment):
-    for name in (b"new\nline", b"co:12:lon", b"by\xfftes", b"-dash"):
-        with open(os.path.join(os.fsencode(tmp_path), name), "w") as file:
+    names = (b"new\nline", b"co:12:lon", b"by\xfftes", b"-dash")
+    inner = os.path.join(os.fsencode(tmp_path), b"inner")
+    os.mkdir(inner)
+    for name in names:
+        with open(os.path.join(inner, name), "w") as file:
             file.write("hit\n")
-    found = await Search(environment).lines(place(tmp_path), Query("hit", rows=10))
-    assert [hits.path for hits in found.files] == ["-dash", "by\udcfftes", "co:12:lon", "new\nline"]
-    for name in ("new\nline", "co:12:lon", "by\udcfftes", "-dash"):
-        alone = await Search(environment).lines(place(tmp_path, name), Query("hit", rows=10))
-        assert [hits.path for hits in alone.files] == [name]
+    for start in (".", "inner"):
+        found = await Search(environment).lines(place(tmp_path, start), Query("hit", rows=10))
+        paths = ["inner/-dash", "inner/by\udcfftes", "inner/co:12:lon", "inner/new\nline"]
+        assert [hits.path for hits in found.files] == paths
+        assert (
+            sorted(hits.path for hits in (await Search(environment).files(place(tmp_path, start), Glob("*"))).files)
+            == paths
+        )
+
+
+@both
+@pytest.mark.parametrize("name", ["co:12:lon", "-dash", "sp ace", "[a]*?{b}"])
+async def test_a_file_of_an_odd_name_is_searched_alone(tmp_path, environment, name):
+    for other in (name, "other"):
+        (tmp_path / other).write_text("hit\n")
+    found = await Search(environment).lines(place(tmp_path, name), Query("hit", rows=10))
+    assert [hits.path for hits in found.files] == [name]
 
 
 @both
@@ -313,9 +328,10 @@ async def test_files_are_found_by_glob(tmp_path, environment, glob, paths):
     ],
 )
 @pytest.mark.parametrize("rows", [0, 10])
-async def test_what_ripgrep_could_not_read_is_told_and_no_failure(tmp_path, said, told, rows):
+async def test_what_ripgrep_could_not_read_is_told_and_no_failure(tmp_path, monkeypatch, said, told, rows):
     fake = tmp_path / "bin" / "rg"
     fake.parent.mkdir()
+    monkeypatch.setattr("quintet.workspace.environment.SYSTEM", {str(fake.parent)})
     fake.write_text(f"#!/bin/sh\ncat > /dev/null\ncat >&2 <<'END'\n{said}\nEND\nexit 2\n")
     fake.chmod(0o755)
     environment = {"PATH": f"{fake.parent}:/usr/bin:/bin"}

@@ -114,4 +114,16 @@ def test_a_program_is_never_taken_from_a_relative_place(tmp_path, monkeypatch):
     (tmp_path / "tool").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     assert find_program("tool", {"PATH": ".:"}) is None
+    monkeypatch.setattr("quintet.workspace.environment.SYSTEM", {str(tmp_path)})
     assert find_program("tool", {"PATH": f".:{tmp_path}"}) == str(tmp_path / "tool")
+
+
+@pytest.mark.req("security:S20", "security:S28")
+def test_a_program_is_never_taken_from_where_a_command_could_have_put_it(tmp_path):
+    """An activated virtual environment lies in the workspace, and its directory comes first in PATH."""
+    (tmp_path / "git").write_text("#!/bin/sh\n")
+    (tmp_path / "git").chmod(0o755)
+    found = find_program("git", {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert found is not None
+    assert not found.startswith(str(tmp_path))
+    assert find_program("git", {"PATH": str(tmp_path)}) is None

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from quintet.workspace.trusted_program import Cut, Program, died_of, run_program
+from quintet.workspace.child import died_of
+from quintet.workspace.trusted_program import Cut, Program, run_program
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -14,6 +15,8 @@ MIB = 1024 * 1024
 PROCESSES = 1_024
 MEMORY_MOST = 8 * 1024 * MIB
 FILE = 4 * 1024 * MIB
+TASKS = 4  # the kernel counts threads too, so it lets through so many times the processes
+Over = Literal["processes", "tasks", "memory"]
 Limit = tuple[str, int]  # a name of the resource module without RLIMIT_, and its value
 
 # For a command without a wall. `ulimit` counts files in blocks of 512 bytes, and processes by -u or by -p. A limit that
@@ -51,16 +54,17 @@ def rlimits(caps: Caps) -> tuple[Limit, ...]:
     """What the kernel holds a walled command to.
 
     NPROC counts threads too, and only those inside the wall; it is the second line, for a tree that grows faster than
-    it is watched: were it the cap itself, a fork bomb would stay just below it for as long as it likes. DATA is not
-    set: programs built with sanitizers reserve terabytes that they never touch, and the watch sees what is touched.
+    it is watched: were it the cap itself, a fork bomb would stay just below it for as long as it likes. It does not
+    hold root; a control group does (groups.py). DATA is not set: programs built with sanitizers reserve terabytes that
+    they never touch, and the watch sees what is touched.
     """
-    return (("NPROC", 4 * caps.processes), ("FSIZE", caps.file), ("CORE", 0))
+    return (("NPROC", TASKS * caps.processes), ("FSIZE", caps.file), ("CORE", 0))
 
 
 def limited(argv: Sequence[str], caps: Caps) -> tuple[str, ...]:
     """The command with what can be set for one without a wall. There NPROC counts all that the user runs, so what runs
-    already comes on top; root is not held by it."""
-    processes = processes_here() + 4 * caps.processes
+    already comes on top; root is held by a control group only."""
+    processes = processes_here() + TASKS * caps.processes
     return ("/bin/sh", "-c", _LIMITED, "sh", str(caps.file // 512), str(processes), *argv)
 
 

@@ -17,7 +17,10 @@ from quintet.domain.errors import QuintetError
 from quintet.workspace.environment import find_program
 from quintet.workspace.sandbox import watched
 from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
+from quintet.workspace.sandbox.check_up import check_up
 from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
+from quintet.workspace.sandbox.groups import Group, Groups, groups_here
+from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.mounts import Mount
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, plan
@@ -71,36 +74,32 @@ class Sandbox:
         self._launcher: tuple[str, ...] = ()
         self._state: State | None = None
         self._filters = False  # system calls, inside
+        self._groups = Groups({})
         self._looking = asyncio.Lock()
 
     async def state(self) -> State:
         """Probed by running the real thing, once per process."""
         async with self._looking:
             if self._state is None:
+                self._groups = await asyncio.to_thread(groups_here)
                 self._state = await asyncio.to_thread(self._probe)
         return self._state
 
     async def rows(self) -> list[Finding]:
         """What a check-up shows."""
         state = await self.state()
-        tool = self._tool
-        version = f"{tool.path} {'.'.join(map(str, tool.version))}" if tool else "not found"
-        found = [Finding("bubblewrap", tool is not None, version, "" if tool else state.fix)]
-        why = state.why or "made and tried"
-        for name in ("user namespaces", "network namespace", "masks"):
-            found.append(Finding(name, state.works, "made and tried" if state.works else why, state.fix))
-        level = f"ABI {state.landlock}" if state.landlock else "not there; the mounts hold alone"
-        fix = (
-            "" if state.landlock >= 6 else "With Linux 6.12 or newer, abstract sockets are closed with network on too."
-        )
-        calls = (
-            "filtered" if self._filters else "not filtered on this kind of machine; namespaces and mounts hold alone"
-        )
-        return [
-            *found,
-            Finding("landlock", state.landlock >= 6, level, fix),
-            Finding("system calls", self._filters, calls if state.works else why),
-        ]
+        return check_up(state, self._tool, filters=self._filters, held=self._groups.controllers)
+
+    @asynccontextmanager
+    async def group(self, caps: Caps) -> AsyncIterator[Group | None]:
+        """For one command, with or without a wall; None where there are none. Leave when the command has ended."""
+        await self.state()
+        made = self._groups.made(caps)
+        try:
+            yield made
+        finally:
+            if made is not None:
+                await self._groups.discarded(made)
 
     def scratch(self, thread: str) -> str:
         """A thread's own temporary directory, until close."""
@@ -188,6 +187,7 @@ class Sandbox:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
+        self._groups.tidy()
         if self._tool is not None:
             for notes in self._rooms.all_notes():
                 tidy(notes)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 # It outlives a SIGTERM so that the command has its moment; a handler, unlike ignoring, is not inherited. What the shell
 # itself would say about its child's death is not the command's output. A process that is dead has no exe. It goes only
-# when nobody else is left, since the wall's furniture is put away after it.
+# when nobody else is left, since the wall's furniture is put away after it. Who was there before the command, to hand
+# its connections to the proxy, is not counted.
 _SCRIPT = """\
 count() {
   left=0
@@ -21,11 +22,14 @@ count() {
 }
 trap : TERM HUP INT
 exec 3>&2 2>/dev/null
+count
+before=$left
 echo begun >&0
 (exec "$@" </dev/null 2>&3 3>&-)
 code=$?
 count
-echo $left >&0
+[ $left -ge $before ] || before=$left
+echo $((left - before)) >&0
 rounds=0
 while [ $left != 0 ] && [ $rounds -lt 1000 ]; do
   kill -KILL -1

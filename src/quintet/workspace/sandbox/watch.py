@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Literal, Protocol
+from typing import Protocol
 
-from quintet.workspace.sandbox.limits import Caps, processes_here
+from quintet.workspace.sandbox.groups import Group
+from quintet.workspace.sandbox.limits import Caps, Over, processes_here
 
 EVERY_S = 0.1
-GLANCE_S = 0.02  # between two readings of how many processes the machine has, which costs next to nothing
+GLANCE_S = 0.02  # between two readings of how many processes there are, which costs next to nothing
 RISE = 64  # more than that, and the next look is due at once
 SHARE = 5  # looking takes at most one part in so many of the time
-Over = Literal["processes", "memory"]
 
 
 class Watched(Protocol):
@@ -31,11 +31,12 @@ class Watched(Protocol):
 
 
 class Watch:
-    """Over one command."""
+    """Over one command. With a group the kernel counts, and holds what grows faster than it is looked at."""
 
-    def __init__(self, tree: Watched, caps: Caps) -> None:
+    def __init__(self, tree: Watched, caps: Caps, group: Group | None = None) -> None:
         self._tree = tree
         self._caps = caps
+        self._group = group
         self.over: Over | None = None  # set before anything is killed for it
 
     async def until_over(self) -> None:
@@ -43,24 +44,32 @@ class Watch:
         loop = asyncio.get_running_loop()
         took_s = 0.0
         while self.over is None:
-            await _pause(max(EVERY_S, SHARE * took_s))
+            await _pause(max(EVERY_S, SHARE * took_s), self._group.tasks if self._group else processes_here)
             took_s = await loop.run_in_executor(_thread(), self._look)
 
     def _look(self) -> float:
         begun = time.monotonic()
-        self.over = judged(self._tree.members(self._caps.processes + 1), self._caps)
+        counted = self._group or self._tree
+        self.over = judged(counted.members(self._caps.processes + 1), self._caps) or self.hit()
         if self.over is not None:
             # From here: where the machine is at its limit, the event loop's next turn may be long in coming.
+            if self._group is not None:
+                self._group.strike()
             self._tree.strike()
         return time.monotonic() - begun
 
+    def hit(self) -> Over | None:
+        """The cap at which the kernel has stopped it, which a command may survive, or die of unseen."""
+        return self._group.hit() if self._group is not None else None
 
-async def _pause(seconds: float) -> None:
-    """Until the next look: shorter where processes suddenly become many."""
-    usual = processes_here()  # of the whole machine: a sudden rise is a reason to look at once
+
+async def _pause(seconds: float, count: Callable[[], int]) -> None:
+    """Until the next look: shorter where processes (of the whole machine, where there is no group) suddenly become
+    many."""
+    usual = count()
     for _ in range(round(seconds / GLANCE_S)):
         await asyncio.sleep(GLANCE_S)
-        if processes_here() - usual > RISE:
+        if count() - usual > RISE:
             return
 
 

@@ -9,10 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from quintet.domain.item import ResultStatus
+from quintet.domain.tool import CallScope
+from quintet.domain.turn import Mode
+from quintet.tools.shell import ShellTool
+from quintet.tools.shell_profile import ShellSettings
 from quintet.workspace.sandbox import network
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
 from tests.fakes.stage import Stage, needs_bubblewrap, never_began, spawn, staged
+from tests.fakes.tool_context import FakeToolContext
 from tests.fakes.web import PUBLIC, Names, certificates, reply, serving, why_not_our_public
 
 pytestmark = [needs_bubblewrap, pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")]
@@ -58,6 +64,25 @@ async def test_an_allowed_host_is_reached_and_another_is_not(stage):
     ]
     assert done.refused == [f"other.example.org:{server.port} is not in [sandbox] network."]
     assert [seen.headers["host"] for seen in server.seen] == [f"page.example.org:{server.port}"]
+
+
+@pytest.mark.req("security:S31")
+async def test_what_was_not_let_through_is_told_in_the_commands_result(stage):
+    wall = Sandbox(stage.environment, home=str(stage.home), resolve=Names(), refuse=why_not_our_public)
+    tool = ShellTool(stage.environment, sandbox=wall, settings=ShellSettings(network=("page.example.org:9",)))
+    scope = CallScope(str(stage.workspace), "thr_test", Mode.ALLOW)
+    urls = " ".join(f"http://host{number}.example.org/" for number in range(12))
+    prepared = await tool.prepare({"command": f"{CURL} {urls} -o /dev/null; true", "network": True}, scope)
+    context = FakeToolContext(str(stage.workspace))
+    context.mode = Mode.ALLOW
+    try:
+        done = await tool.run(prepared, context)
+    finally:
+        await wall.close()
+    assert done.status is ResultStatus.OK
+    told = done.text.splitlines()[-1]
+    assert told.startswith("[the network refused it: host0.example.org:80 is not in [sandbox] network, host1.")
+    assert told.endswith("host9.example.org:80 is not in [sandbox] network, 2 more]")
 
 
 @pytest.mark.req("security:S31")

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from quintet.domain.errors import Invalid
-from quintet.workspace.sandbox.profile import Profile
+from quintet.workspace.sandbox.check_up import check_up
+from quintet.workspace.sandbox.profile import Profile, State
 from quintet.workspace.sandbox.wall import Sandbox
 from tests.fakes.stage import BARE, SECRET, Stage, needs_bubblewrap, staged
 from tests.fakes.waiting import until
@@ -42,8 +43,16 @@ async def test_the_state_is_found_by_running_the_real_profile(stage: Stage) -> N
     assert (state.works, state.kind, state.why) == (True, "bubblewrap", "")
     rows = await stage.sandbox.rows()
     names = ["bubblewrap", "user namespaces", "network namespace", "masks", "landlock", "system calls"]
-    assert [row.name for row in rows] == names
+    assert [row.name for row in rows] == [*names, "process cap", "memory cap"]
     assert all(row.ok for row in rows[:4])
+
+
+@pytest.mark.parametrize("held", [(), ("pids",), ("pids", "memory")])
+def test_the_check_up_says_who_holds_the_caps(held: tuple[str, ...]) -> None:
+    processes, memory = check_up(State(True), None, filters=True, held=held)[-2:]
+    assert [processes.ok, memory.ok] == ["pids" in held, "memory" in held]
+    for row in (processes, memory):
+        assert ("held by the kernel" in row.detail, bool(row.fix)) == (row.ok, not row.ok)
 
 
 async def test_switched_off_it_says_so(stage: Stage) -> None:
@@ -60,12 +69,13 @@ async def test_a_program_that_fails_is_no_sandbox(stage: Stage, monkeypatch: pyt
     (broken / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
     (broken / "bwrap").chmod(0o755)
     monkeypatch.setattr("quintet.workspace.sandbox.wall._SYSTEM_PLACES", str(broken))
+    monkeypatch.setattr("quintet.workspace.environment.SYSTEM", {str(broken)})
     sandbox = Sandbox({**stage.environment, "PATH": str(broken)}, home=str(stage.home))
     state = await sandbox.state()
     assert (state.works, state.kind) == (False, "none")
     assert "uid map" in state.why
     assert state.fix
-    assert not any(row.ok for row in (await sandbox.rows())[1:])
+    assert not any(row.ok for row in (await sandbox.rows())[1:6])
 
 
 async def test_without_the_program_the_line_to_install_it_is_given(

@@ -1,0 +1,58 @@
+"""Child: what is to be run, and how it ended. Running it is done in processes.py."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from quintet.workspace.sandbox.groups import Group
+from quintet.workspace.sandbox.limits import Caps
+
+Receiver = Callable[[str, bytes], None]  # stream name, bytes
+
+
+class Cause(StrEnum):
+    EXITED = "exited"
+    TIMEOUT = "timeout"
+    FLOOD = "flood"  # wrote more than it may
+    PROCESSES = "processes"  # more at a time than it may
+    TASKS = "tasks"  # processes and threads together
+    MEMORY = "memory"
+    NO_WALL = "no wall"  # the sandbox fell before the command began
+
+
+class Ended(msgspec.Struct, frozen=True):
+    cause: Cause
+    code: int  # as waitpid says: negative = killed by that signal
+    left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
+    put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
+    refused: tuple[str, ...] = ()  # what its list of allowed hosts did not let through
+    wall_words: str = ""  # what the wall said as it fell, before there was a command
+
+
+class Child(msgspec.Struct, frozen=True):
+    """What to run. The environment is the whole one and must carry the marker."""
+
+    argv: Sequence[str]
+    cwd: str
+    environment: Mapping[str, str]
+    timeout_s: float
+    output_limit: int  # bytes of both streams together
+    caps: Caps | None = None  # None: a program of ours, which needs no watching
+    group: Group | None = None  # it is to run in; removed by whoever made it
+    walled: bool = False  # argv is the sandbox's, with a warden inside
+    stdin: int = subprocess.DEVNULL  # or a descriptor to read from
+
+
+def died_of(code: int) -> str:
+    """How a program ended, in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"killed by {signal.Signals(-code).name}"
+    return f"killed by signal {-code}"
