@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from quintet.domain.checkpoint import FileChange, FileKind, FileState
-from quintet.domain.errors import STORAGE_ERRORS, NotFound, QuintetError
+from quintet.domain.errors import NotFound, QuintetError
 from quintet.domain.event import Draft, FilesRestored
 from quintet.domain.item import ToolCall
 from quintet.domain.ports import FileHistory
@@ -173,15 +173,15 @@ class Undo:
         absent_first = sorted(
             plan.changes, key=lambda dc: (dc[1].after.kind is not FileKind.ABSENT, -dc[1].path.count("/"))
         )
-        for directory, change in absent_first:
-            try:
-                await self._history.put(directory, change.path, change.after)
-            except STORAGE_ERRORS:
-                raise
-            except (QuintetError, OSError) as error:
-                words = error.message if isinstance(error, QuintetError) else (error.strerror or "it failed")
-                plan.conflicts.append(Conflict(_absolute(directory, change), words))
-                plan.changes.remove((directory, change))
+        for absent in (True, False):
+            wanted = [dc for dc in absent_first if (dc[1].after.kind is FileKind.ABSENT) is absent]
+            for directory in dict.fromkeys(d for d, _ in wanted):
+                changes = [change for own, change in wanted if own == directory]
+                for change, error in zip(changes, await self._history.put_all(directory, changes), strict=True):
+                    if error is not None:
+                        words = error.message if isinstance(error, QuintetError) else (error.strerror or "it failed")
+                        plan.conflicts.append(Conflict(_absolute(directory, change), words))
+                        plan.changes.remove((directory, change))
 
     async def _last_turn(self, thread: str) -> str:
         begun = [t.id for t in await self._feed.journal.turns(thread) if t.started_ms]

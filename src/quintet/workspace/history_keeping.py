@@ -5,6 +5,7 @@ A file that was kept before and has not been touched is not read again.
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 import time
@@ -84,7 +85,10 @@ class Keeper:
                 state = FileState(FileKind.LINK, size=len(target), digest=digest_of(target), kept=kept)
                 return Entry(path, state, seen), target if kept else None
             if stat.S_ISDIR(found.st_mode):
-                return Entry(path, FileState(FileKind.OTHER), seen, directory=True), None
+                # One that holds nothing is as good as none: there is nothing to put aside, and nothing in the way.
+                empty = not os.listdir(os.path.join(directory, path))
+                state = FileState(bare=tree.missing_above(path)) if empty else FileState(FileKind.OTHER)
+                return Entry(path, state, seen, directory=True), None
             if not stat.S_ISREG(found.st_mode):
                 budget.special.append(path)
                 return Entry(path, FileState(FileKind.OTHER), seen), None

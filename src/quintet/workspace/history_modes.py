@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 
+from quintet.workspace.handles import open_below
 from quintet.workspace.tree import Tree
 
 LOOK_LIMIT = 5_000  # files, and directories: in a larger tree permissions are guessed
@@ -63,11 +64,11 @@ def make_directories(directory: str, path: str, modes: tuple[int, ...]) -> None:
     names = path.split("/")[:-1]
     if len(modes) != len(names):
         return
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    handle = open_below(directory, ())
     try:
         for name, mode in zip(names, reversed(modes), strict=True):
             made = _make(name, handle)
-            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
+            below = open_below(handle, (name,), readable=True)
             os.close(handle)
             handle = below
             if made and mode:
