@@ -25,6 +25,7 @@ from quintet.workspace.history_manifest import NAMED_LIMIT, Budget, Manifest, un
 from quintet.workspace.history_modes import file_modes, modes_above, room_modes
 from quintet.workspace.history_objects import read_objects
 from quintet.workspace.history_putting import Putting
+from quintet.workspace.history_stop import stoppable
 from quintet.workspace.history_walk import walk
 from quintet.workspace.paths import contains
 from quintet.workspace.protected import is_protected
@@ -52,7 +53,7 @@ class WorkspaceHistory:
         if paths is not None:
             budget = Budget(NAMED_LIMIT)
             inner = sorted({inner_path(directory, path) for path in paths})
-            entries = await on_disk(self._keeper.before, directory, inner, budget)
+            entries = await stoppable(self._keeper.before, directory, inner, budget)
             manifest = Manifest("paths", now_ns(), tuple(entries))
         else:
             budget = Budget()
@@ -214,9 +215,9 @@ class WorkspaceHistory:
                 return await self._dirty(layout, budget, notes)
             except GitFailed as error:
                 notes.append(f"git could not be asked ({error}), so every file was looked at instead")
-        walked = await on_disk(walk, directory, self._hides)
+        walked = await stoppable(walk, directory, self._hides)
         notes += walked.notes()
-        entries = await on_disk(self._keeper.before, directory, [*walked.files, *walked.rules], budget)
+        entries = await stoppable(self._keeper.before, directory, [*walked.files, *walked.rules], budget)
         rooms = await on_disk(room_modes, directory, walked.files, walked.directories)
         return Manifest("walk", now_ns(), tuple(entries), rooms=rooms, cut=walked.cut, directories=walked.directories)
 
@@ -234,7 +235,7 @@ class WorkspaceHistory:
         if len(found.passed) <= PASSED_LIMIT:
             paths += await on_disk(_standing, layout.top, sorted({*found.passed} - {*paths}))
         mine = [path for path in paths if not self._hides(os.path.join(layout.top, path))]
-        entries = await on_disk(self._keeper.before, layout.top, mine, budget)
+        entries = await stoppable(self._keeper.before, layout.top, mine, budget)
         notes += await on_disk(found.notes, layout)
         plain = index.mode & 0o666 if index else 0o644
         clean = sorted({*found.tracked} - {*paths})

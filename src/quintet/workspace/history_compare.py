@@ -22,6 +22,7 @@ from quintet.workspace.history_manifest import FILE_LIMIT, NAMED_LIMIT, Budget, 
 from quintet.workspace.history_modes import directories_above, modes_above
 from quintet.workspace.history_objects import LINK, Blob, contents
 from quintet.workspace.history_rules import any_loosens, is_rules, loosens
+from quintet.workspace.history_stop import stoppable
 from quintet.workspace.history_walk import walk
 from quintet.workspace.tree import Tree
 
@@ -52,7 +53,7 @@ class Comparison:
 
     async def of_walk(self) -> Compared:
         await self._listed()
-        walked = await on_disk(walk, self._directory, self._hides)
+        walked = await stoppable(walk, self._directory, self._hides)
         self._notes += walked.notes()
         await self._show(walked.rules)
         made = [path for path in walked.files if path not in self._known]

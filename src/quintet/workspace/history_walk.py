@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.history_stop import Stop
 from quintet.workspace.ignore import KINDS, Ignored
 
 LOOK_LIMIT = 50_000  # files that are looked at; a larger tree is told as partial
@@ -29,12 +30,13 @@ class Walked(NamedTuple):
         return found
 
 
-def walk(directory: str, hides: Callable[[str], bool]) -> Walked:
+def walk(stop: Stop, directory: str, hides: Callable[[str], bool]) -> Walked:
     ignored = Ignored(directory, hides)
     files: list[str] = []
     unnamed = 0
     cut = False
     for found in ignored.walk():
+        stop.look()
         if len(files) >= LOOK_LIMIT:
             cut = True
             break

@@ -20,6 +20,8 @@ from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState
 from quintet.domain.errors import Drifted, Invalid, StorageDamaged
 from quintet.workspace import git, history_compare, history_git, history_manifest, history_putting, history_walk, kernel
 from quintet.workspace.history import WorkspaceHistory
+from quintet.workspace.history_keeping import Keeper
+from quintet.workspace.history_stop import Stop
 from tests.fakes.clock import SettableClock
 from tests.unit.workspace.repositories import repository, sh, snapshot, write
 
@@ -923,6 +925,37 @@ async def test_a_cancel_or_a_failure_while_the_scratch_directory_is_being_made_l
     with pytest.raises(asyncio.CancelledError if made else OSError):
         await asyncio.wait_for(task, 30)
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.req("mechanisms:M8.cancel")
+@pytest.mark.parametrize("part", ["walk", "keep"])
+async def test_a_cancel_is_heard_before_every_file_was_looked_at(history, tmp_path, monkeypatch, part):
+    tree = tmp_path / "t"
+    write(tree, {f"n{n}": f"{n}" for n in range(200)})
+    seen: list[str] = []
+    loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+    def slowly(path: str) -> None:
+        seen.append(path)
+        loop.call_soon_threadsafe(begun.set)
+        if len(seen) == 3:
+            assert told.wait(20), "nobody told the thread to stop"
+
+    if part == "walk":
+        real = history_walk._speakable
+        monkeypatch.setattr(history_walk, "_speakable", lambda path: (slowly(path), real(path))[1])
+    else:
+        entry = Keeper._entry
+        monkeypatch.setattr(Keeper, "_entry", lambda self, d, t, path, b: (slowly(path), entry(self, d, t, path, b))[1])
+    told = threading.Event()
+    tell = Stop.tell
+    monkeypatch.setattr(Stop, "tell", lambda self: (tell(self), told.set())[0])
+    task = asyncio.ensure_future(history.secure(str(tree)))
+    await asyncio.wait_for(begun.wait(), 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 30)
+    assert len(seen) <= 3
 
 
 async def test_the_event_loop_goes_on_while_files_are_put_aside(history, tree):
