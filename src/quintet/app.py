@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quintet.config import Config, home_directory, load_config, make_home
-from quintet.domain.checkpoint import Compared, FileState, Secured
-from quintet.domain.errors import Invalid
+from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
+from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.ports import Clock, FileHistory, Journal, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
@@ -106,8 +106,11 @@ class LateFileHistory:
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         return await self._history.states(directory, paths, keep=keep)
 
-    async def put(self, directory: str, path: str, state: FileState) -> None:
-        await self._history.put(directory, path, state)
+    async def put(self, directory: str, path: str, state: FileState, expected: FileState | None = None) -> None:
+        await self._history.put(directory, path, state, expected)
+
+    async def put_all(self, directory: str, changes: Sequence[FileChange]) -> list[QuintetError | OSError | None]:
+        return await self._history.put_all(directory, changes)
 
     async def content(self, directory: str, state: FileState) -> bytes | None:
         return await self._history.content(directory, state)
