@@ -57,6 +57,7 @@ class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str = ""  # binds an approval to exactly this
     notes: tuple[str, ...] = ()
     confined: bool = True  # False: nothing but approval stands between this command and the machine
+    unconfined: str = ""  # why not, and what would change that
     network: bool = False  # the command asks for network where its mode has none
     always_ask: str = ""  # why this call needs somebody's yes in every mode, unless a rule names it
     content: tuple[str, ...] = ()  # (kind, name, digest) of what somebody else wrote: a grant binds to the digest

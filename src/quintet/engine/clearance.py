@@ -15,7 +15,7 @@ from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.policy import UNCONFINED, Policy
+from quintet.engine.policy import REQUIRED, UNCONFINED, Policy
 from quintet.engine.policy import Verdict as PolicyVerdict
 from quintet.engine.rules import Judgement
 from quintet.engine.running import RunningTurn
@@ -65,7 +65,7 @@ class Clearance:
         while True:
             verdict = await self._judge(spec, prepared, remembering=not drifted)
             if verdict.judgement is Judgement.DENY:
-                raise Refused(f"Not allowed here ({verdict.rule}).", ResultStatus.DENIED)
+                raise _not_allowed(verdict, prepared)
             if verdict.judgement is Judgement.ALLOW:
                 # A grant may have been used up by another client since it was read; then judge again without it.
                 if await self._use(verdict.grants, used):
@@ -76,9 +76,9 @@ class Clearance:
                 # The mode may have been tightened while the question was open; a yes does not reach beyond it.
                 again = await self._judge(spec, prepared)
                 if again.judgement is Judgement.DENY:
-                    raise Refused(f"Not allowed here ({again.rule}).", ResultStatus.DENIED)
+                    raise _not_allowed(again, prepared)
                 return Cleared(f"allowed by {decision.by.name} through {decision.by.protocol}", asked=True)
-            fix = self._fix(verdict)
+            fix = self._fix(verdict, prepared)
             if _nobody_there(decision):
                 usual = "Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml."
                 raise TurnEnds(Denied(f"Approval is needed for: {prepared.title}.", next_step=fix or usual))
@@ -93,12 +93,11 @@ class Clearance:
                 used.add(grant)
         return True
 
-    def _fix(self, verdict: PolicyVerdict) -> str:
+    def _fix(self, verdict: PolicyVerdict, prepared: Prepared) -> str:
         if verdict.rule != UNCONFINED or self._running.mode is not Mode.ALLOW:
             return ""
-        return (
-            "No sandbox works here; to let commands run without one, set `[sandbox] required = false` in config.toml."
-        )
+        setting = "To let commands run without a sandbox, set `[sandbox] required = false` in config.toml."
+        return f"{prepared.unconfined} {setting}".strip()
 
     async def _judge(self, spec: ToolSpec, prepared: Prepared, *, remembering: bool = True) -> PolicyVerdict:
         running = self._running
@@ -180,6 +179,11 @@ class Clearance:
 def _nobody_there(decision: Decision) -> bool:
     """The starter wants the turn to end where somebody would have to be asked. The engine said so, not a person."""
     return decision.by == ENGINE and decision.reason == f"on-ask {OnAsk.FAIL}"
+
+
+def _not_allowed(verdict: PolicyVerdict, prepared: Prepared) -> Refused:
+    why = prepared.unconfined if verdict.rule == REQUIRED else ""
+    return Refused(f"Not allowed here ({verdict.rule}). {why}".strip(), ResultStatus.DENIED)
 
 
 def _denial(decision: Decision) -> str:

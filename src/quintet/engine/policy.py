@@ -19,7 +19,7 @@ from quintet.engine.rules import Judgement, Rule, strictest_rule, uncertain_rule
 
 TOO_LONG = "a command of more than 10,000 characters or 200 simple commands is never run: split it, or write a script"
 UNCONFINED = "not sandboxed"
-REQUIRED = "[sandbox] required = true, and no sandbox works here"
+REQUIRED = "[sandbox] required = true, and this would run without a sandbox"
 
 
 class Verdict(msgspec.Struct, frozen=True):

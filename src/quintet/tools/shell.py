@@ -16,7 +16,7 @@ from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
-from quintet.tools.shell_profile import ShellSettings, confined_note, network, unconfined_note, writable
+from quintet.tools.shell_profile import UNCONFINED, ShellSettings, confined_note, network, why_unconfined, writable
 from quintet.tools.shell_words import block, outcome
 from quintet.workspace.background import Background
 from quintet.workspace.child import Cause, Child, Ended, Receiver
@@ -105,10 +105,13 @@ class ShellTool:
         state = await self._sandbox.state()
         confined = state.works and scope.confine is not Confine.OFF
         reach = network(scope.mode, self._settings, asked=given.network)
+        unconfined = "" if confined else why_unconfined(state, scope.confine)
         if confined:
+            self._sandbox.refuse(self._guard.workspace(scope.cwd))  # before anybody is asked or anything put aside
             notes = [confined_note(scope.mode, scope.confine, reach, asked=given.network)]
+            notes += [f"[sandbox] writable: {place} is not there" for place in self._sandbox.missing()]
         else:
-            notes = [unconfined_note(state, scope.confine)]
+            notes = [f"{UNCONFINED} {unconfined}"]
         if given.background:
             notes.append(f"goes on in the background for up to {given.limit_s:g} s")
         return Prepared(
@@ -119,6 +122,7 @@ class ShellTool:
             digest=digest("shell", normal, await self._binding(given.command, scope.cwd)),
             notes=tuple(notes),
             confined=confined,
+            unconfined=unconfined,
             network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
@@ -155,7 +159,8 @@ class ShellTool:
             for stream, text in decoder.rest():
                 take(stream, text)
             live.close()
-        return outcome(command, child, ended, kept.text())
+        root = profile.workspace if profile and profile.writable else ""
+        return outcome(command, child, ended, kept.text(), root=root)
 
     async def _start(self, command: str, child: Child, profile: Profile | None, context: ToolContext) -> ToolOutcome:
         name = await self._background.start(

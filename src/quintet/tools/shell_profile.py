@@ -10,6 +10,7 @@ from quintet.workspace.sandbox.limits import Caps, usual_caps
 from quintet.workspace.sandbox.profile import Network, State
 
 WITH_NETWORK = "with network"
+UNCONFINED = "NOT SANDBOXED: it can do whatever you can."
 
 
 class ShellSettings(msgspec.Struct, frozen=True):
@@ -44,8 +45,9 @@ def confined_note(mode: Mode, confine: Confine, given: Network, *, asked: bool) 
     return f"sandboxed: {writes}, {reaches}"
 
 
-def unconfined_note(state: State, confine: Confine) -> str:
+def why_unconfined(state: State, confine: Confine) -> str:
+    """And what would change that."""
     why, fix = state.why, state.fix
     if confine is Confine.OFF:
         why, fix = "The sandbox was switched off for this turn.", "Start it without `--sandbox off`."
-    return " ".join(word for word in ("NOT SANDBOXED: it can do whatever you can.", why, fix) if word)
+    return " ".join(word for word in (why, fix) if word)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import ToolOutcome
 from quintet.workspace.child import Cause, Child, Ended, died_of
+from quintet.workspace.protected import protected_places
 from quintet.workspace.sandbox.limits import MIB, TASKS, usual_caps
+from quintet.workspace.sandbox.named import protected_in, runs_into_something
+from quintet.workspace.sandbox.watched import PutBack
 
 REFUSED = 10  # told by name
+NOT_FOUND = 127  # what shells end with when there is no such program
 
 
-def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: bool = False) -> ToolOutcome:
-    """The result of a command that is over. `say_end`: also a good end needs words, since it could still be running."""
+def outcome(
+    command: str, child: Child, ended: Ended, text: str, *, say_end: bool = False, root: str = ""
+) -> ToolOutcome:
+    """The result of a command that is over. `say_end`: also a good end needs words, since it could still be running.
+    `root`: of the workspace in which a wall kept protected names from it."""
     good = ended.cause is Cause.EXITED and not ended.code
     words = end_in_words(child, ended)
     notes = [] if good and not say_end else [words]
@@ -23,18 +31,45 @@ def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: boo
             f"{ended.left_behind} process{plural} left running in the background ended with it; "
             "what shall go on is started with background: true"
         )
-    if ended.put_back:
-        notes.append(f"it may not change {', '.join(ended.put_back)}, which was put back as it had been")
+    notes += [_put_back(one) for one in ended.put_back]
     if ended.refused:
         more = len(ended.refused) - REFUSED
         told = [line.removesuffix(".") for line in ended.refused[:REFUSED]] + ([f"{more} more"] if more > 0 else [])
         notes.append(f"the network refused it: {', '.join(told)}")
+    if not good:
+        notes += [*_no_programs(child, ended.code), *_ran_into(text, child.cwd, root)]
     text = text or "(no output)"
     if notes:
         text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
     return ToolOutcome(
         text, ResultStatus.OK if good else ResultStatus.ERROR, words, display=(block(command, ended.code),)
     )
+
+
+def _put_back(one: PutBack) -> str:
+    if one.failure:
+        return f"it may not change {one.place}, which could not be put back ({one.failure}): look at it"
+    now = f"; what it had put there is {one.aside} now" if one.aside else ""
+    return f"it may not change {one.place}, which is as it had been{now}"
+
+
+def _ran_into(text: str, cwd: str, root: str) -> list[str]:
+    if not root or not runs_into_something(text):
+        return []
+    names = protected_in(text, cwd, root, protected_places(root))
+    if not names:
+        return []
+    are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+    told = f"{', '.join(names)} {are} protected: no command may write {them}, only the person may"
+    return [f"{told}; see docs/howto/sandbox.md"]
+
+
+def _no_programs(child: Child, code: int) -> list[str]:
+    """A command was not found, and none could have been."""
+    path = child.environment.get("PATH", os.defpath)
+    if code != NOT_FOUND or any(os.path.isdir(place) for place in path.split(os.pathsep) if place):
+        return []
+    return [f"PATH is {path!r}, and no such directory is there: start Quintet with a PATH that names your programs"]
 
 
 def block(command: str, code: int | None) -> dict[str, object]:

@@ -12,6 +12,7 @@ import msgspec
 
 from quintet.workspace.sandbox.groups import Group
 from quintet.workspace.sandbox.limits import Caps
+from quintet.workspace.sandbox.watched import PutBack
 
 Receiver = Callable[[str, bytes], None]  # stream name, bytes
 
@@ -30,7 +31,7 @@ class Ended(msgspec.Struct, frozen=True):
     cause: Cause
     code: int  # as waitpid says: negative = killed by that signal
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
-    put_back: tuple[str, ...] = ()  # protected files it had changed, which are as they were
+    put_back: tuple[PutBack, ...] = ()  # protected names it had changed
     refused: tuple[str, ...] = ()  # what its list of allowed hosts did not let through
     wall_words: str = ""  # what the wall said as it fell, before there was a command
 

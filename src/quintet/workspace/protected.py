@@ -15,12 +15,14 @@ _AT_THE_ROOT = (
     # Quintet's and other agents' project configuration: what they may do and what they start.
     *(".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json"),
     *(".kward", "openclaw.json"),
-    # What a shell reads when it starts, where the workspace is somebody's home.
+    # What a shell reads by itself.
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
     *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
     # What editors run when a project is opened.
     *(".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".idea/runConfigurations"),
 )
+# Read by a shell only in somebody's home, and hardly ever there.
+_IN_A_HOME = (".bash_login", ".bash_logout", ".zlogin", ".zlogout")
 _MODULES_DEPTH = 6  # directories under .git/modules: a submodule may be called third_party/a/b
 _MODULES_LIMIT = 500
 
@@ -44,6 +46,13 @@ def protected_places(root: str) -> tuple[str, ...]:
         if target != place and target.startswith(root.rstrip(os.sep) + os.sep):
             places[target] = None
     return tuple(places)
+
+
+def free_while_absent(root: str, *, home: bool) -> frozenset[str]:
+    """Of the protected places those that nothing should stand in for while they are absent: a name that `*` matches
+    would get in every command's way, and some names matter only where the root is somebody's home."""
+    plain = [name for name in _AT_THE_ROOT if not name.startswith(".")]
+    return frozenset(os.path.join(root, name) for name in (*plain, *(() if home else _IN_A_HOME)))
 
 
 def is_protected(root: str, path: str) -> bool:

@@ -298,7 +298,7 @@ async def test_preparing_shows_the_whole_command_and_binds_to_it(tools, workspac
     assert "\x1b" not in shown.title
     again = await shell.prepare({"command": command}, CallScope(str(workspace)))
     other = await shell.prepare({"command": command + " "}, CallScope(str(workspace)))
-    elsewhere = await shell.prepare({"command": command}, CallScope("/"))
+    elsewhere = await shell.prepare({"command": command}, CallScope("/usr"))
     assert shown.digest == again.digest
     assert len({shown.digest, other.digest, elsewhere.digest}) == 3
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from quintet.app import App, open_app
+from quintet.domain.errors import Invalid
 from quintet.domain.event import InteractionRequested
 from quintet.domain.interaction import Approval
 from quintet.domain.item import ResultStatus, TextPart, ToolResult
@@ -211,10 +213,12 @@ async def test_a_turn_started_without_sandbox_says_so_in_every_approval(workspac
     assert not shown.confined
 
 
-async def asked_and_result(app: App, workspace: Path, mode: Mode) -> tuple[Approval | None, ToolResult]:
+async def asked_and_result(
+    app: App, workspace: Path, mode: Mode, confine: Confine = Confine.AUTO
+) -> tuple[Approval | None, ToolResult]:
     """What was asked of a person who is not there, and what became of the call."""
     thread = (await app.threads.create(ThreadSettings(str(workspace)))).id
-    starter = app.starter(ME, mode=mode, on_ask=OnAsk.DENY)
+    starter = app.starter(ME, mode=mode, on_ask=OnAsk.DENY, confine=confine)
     started = await app.turns.start(thread, (TextPart("go"),), starter)
     await app.turns.wait(started.turn.id, 20)
     events = [e for e in await app.journal.events(0, root=thread) if isinstance(e.payload, InteractionRequested)]
@@ -250,3 +254,76 @@ async def test_where_no_sandbox_works_a_command_is_asked_about_or_refused(
         assert approval.offers == ()
         assert result.status is ResultStatus.DENIED
         assert not (workspace / "made").exists()
+
+
+OFF_FOR_THE_TURN = "The sandbox was switched off for this turn. Start it without `--sandbox off`."
+OFF_BY_CONFIG = 'The sandbox is switched off in config.toml. Remove `mode = "off"` from [sandbox].'
+
+
+@pytest.mark.req("mechanisms:M11.no_wall")
+@pytest.mark.parametrize("required", ["", "required = true\n"])
+@pytest.mark.parametrize(
+    ("confine", "setting", "why"),
+    [(Confine.OFF, "", OFF_FOR_THE_TURN), (Confine.AUTO, 'mode = "off"\n', OFF_BY_CONFIG)],
+)
+async def test_a_sandbox_that_somebody_switched_off_is_not_said_to_fail(
+    tmp_path: Path, workspace: Path, confine: Confine, setting: str, why: str, required: str
+) -> None:
+    script = 'scope: turn\ntool_call: shell {"command": "echo x > made"}\n---\ntext: end\n'
+    config = f"[sandbox]\n{setting}{required}"
+    async with open_app(str(write_home(tmp_path / "home", script, config)), "modes") as app:
+        _, result = await asked_and_result(app, workspace, Mode.ALLOW, confine)
+    assert result.status is ResultStatus.DENIED
+    assert why in result.text
+    assert "works here" not in result.text
+    assert ("[sandbox] required = true, and this would run without a sandbox" in result.text) is bool(required)
+
+
+@needs_wall
+async def test_a_command_in_the_root_directory_is_refused_before_anybody_is_asked() -> None:
+    with pytest.raises(Invalid, match="cannot be confined to /:"):
+        await ShellTool().prepare({"command": "make"}, CallScope("/"))
+
+
+@needs_wall
+async def test_a_writable_directory_that_is_not_there_is_told_with_the_call(workspace: Path, tmp_path: Path) -> None:
+    tool = ShellTool(sandbox=Sandbox(os.environ, writable=[str(tmp_path / "cache")]))
+    shown = await tool.prepare({"command": "make"}, CallScope(str(workspace)))
+    assert shown.notes[1:] == (f"[sandbox] writable: {tmp_path}/cache is not there",)
+    assert not (tmp_path / "cache").exists()
+
+
+@needs_wall
+@pytest.mark.req("security:S28")
+async def test_a_command_that_fails_at_a_protected_name_is_told_so(workspace: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+    protected = ".git/config is protected: no command may write it, only the person may; see docs/howto/sandbox.md]"
+    done = await run(workspace, "git config a.b c", Mode.ALLOW)
+    assert done.text.endswith(f"[exit code 4; {protected}")
+    done = await run(workspace, "git config a.b c", Mode.ALLOW, Confine.READ_ONLY)
+    assert "protected" not in done.text  # there nothing can be written
+    done = await run(workspace, "echo .git/config: Permission denied", Mode.ALLOW)
+    assert "protected" not in done.text
+
+
+@needs_wall
+@pytest.mark.req("security:S28")
+async def test_a_protected_name_that_was_moved_aside_is_told(workspace: Path) -> None:
+    done = await run(workspace, "echo '{}' > opencode.json", Mode.ALLOW)
+    name = f"{workspace}/opencode.json"
+    assert done.text == (
+        "(no output)\n"
+        f"[it may not change {name}, which is as it had been; what it had put there is {name}.from-command now]"
+    )
+    assert done.status is ResultStatus.OK
+    assert (workspace / "opencode.json.from-command").read_text() == "{}\n"
+
+
+@needs_wall
+async def test_where_path_names_no_directory_that_is_what_is_said(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    done = await run(workspace, "make", Mode.ALLOW)
+    assert "PATH is '/nonexistent', and no such directory is there" in done.text
+    assert "bubblewrap" not in done.text

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from quintet.workspace.project_root import admin_directory, project_root
-from quintet.workspace.protected import protected_places
+from quintet.workspace.protected import free_while_absent, protected_places
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
 
 # A directory or an empty file by this name would stop git itself, so nothing can be laid over it while it is absent.
@@ -22,7 +22,7 @@ _ADMIN = ("commondir", "gitdir", "config.worktree")  # of a linked worktree: whe
 class Guarded(msgspec.Struct, frozen=True):
     mounts: tuple[Mount, ...] = ()
     absent: tuple[str, ...] = ()  # a directory has to be made at each, to be hidden
-    watched: tuple[str, ...] = ()  # cannot be covered: to be put back as they were, afterwards
+    watched: tuple[str, ...] = ()  # not covered: to be put back as they were, afterwards
 
 
 def git_trees(workspace: str) -> tuple[str, ...]:
@@ -34,10 +34,16 @@ def git_trees(workspace: str) -> tuple[str, ...]:
     return (os.path.join(main, ".git"),)
 
 
-def guarded(root: str, extra: Iterable[str] = ()) -> Guarded:
-    """Guards of a workspace; `extra` are further places in it, such as credentials, that are hidden."""
-    hide = {_first_absent(root, os.path.realpath(place)) for place in extra}
-    return _sorted_out(root, [*protected_places(root), *_commondir(os.path.join(root, ".git"))], hide)
+def guarded(root: str, extra: Iterable[str] = (), *, home: bool = False) -> Guarded:
+    """Guards of a workspace; `extra` are further places in it, such as credentials, that are hidden. `home`: it is
+    somebody's, so what shells read there matters more."""
+    return _sorted_out(root, _places(root), _hidden(root, extra), free_while_absent(root, home=home))
+
+
+def guarded_extra(root: str, extra: Iterable[str] = ()) -> Guarded:
+    """Guards of a directory the person gave to commands beside the workspace: nothing is made in it."""
+    places, hide = _places(root), _hidden(root, extra)
+    return _sorted_out(root, places, hide, frozenset({*places, *hide}))
 
 
 def guarded_git(workspace: str, common: str) -> Guarded:
@@ -48,8 +54,16 @@ def guarded_git(workspace: str, common: str) -> Guarded:
     places += _commondir(common)
     places += [os.path.join(admin, name) for name in _ADMIN]
     others = Mount(os.path.dirname(admin), Kind.READ)
-    found = _sorted_out(common, places, set())
+    found = _sorted_out(common, places, set(), frozenset())
     return Guarded((others, Mount(admin, Kind.WRITE), *found.mounts), found.absent, found.watched)
+
+
+def _places(root: str) -> list[str]:
+    return [*protected_places(root), *_commondir(os.path.join(root, ".git"))]
+
+
+def _hidden(root: str, extra: Iterable[str]) -> set[str]:
+    return {_first_absent(root, os.path.realpath(place)) for place in extra}
 
 
 def _commondir(git: str) -> list[str]:
@@ -57,7 +71,8 @@ def _commondir(git: str) -> list[str]:
     return [os.path.join(git, "commondir")] if os.path.isdir(git) and not os.path.islink(git) else []
 
 
-def _sorted_out(root: str, places: Iterable[str], hide: set[str]) -> Guarded:
+def _sorted_out(root: str, places: Iterable[str], hide: set[str], free: frozenset[str]) -> Guarded:
+    """`free`: nothing is made at these while they are absent."""
     mounts: dict[str, Mount] = {}
     absent: list[str] = []
     watched: dict[str, None] = {}
@@ -70,7 +85,7 @@ def _sorted_out(root: str, places: Iterable[str], hide: set[str]) -> Guarded:
             # Covered by itself, it cannot be renamed: that would carry the guard away and leave the name free.
             mounts.setdefault(parent, Mount(parent, Kind.WRITE))
         if not os.path.lexists(place):
-            if os.path.basename(place) in _UNCOVERABLE:
+            if place in free or os.path.basename(place) in _UNCOVERABLE:
                 watched[place] = None
             elif place not in absent:
                 absent.append(place)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 import msgspec
 
 from quintet.domain.errors import Invalid
 from quintet.workspace.sandbox.aliases import aliases
-from quintet.workspace.sandbox.guards import Guarded, git_trees, guarded, guarded_git
+from quintet.workspace.sandbox.guards import Guarded, git_trees, guarded, guarded_extra, guarded_git
 from quintet.workspace.sandbox.hidden import credential_places, listening_sockets
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
 from quintet.workspace.sandbox.profile import Profile
@@ -53,7 +54,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(profile: Profile, own: Own) -> Plan:
     workspace = os.path.realpath(profile.workspace)
-    _refuse(workspace, own)
+    refuse(workspace, own)
     ours = [os.path.realpath(place) for place in (own.home, *own.hidden) if place]
     mounts = [Mount(place, Kind.HIDE) for place in ours if os.path.isdir(place)]
     trees = _writable_trees(workspace, own) if profile.writable else []
@@ -63,7 +64,7 @@ def plan(profile: Profile, own: Own) -> Plan:
     credentials = {os.path.realpath(place) if os.path.lexists(place) else place for place in named}
     mounts += _hiding(credentials - set(trees) - {workspace})
     mounts += _hiding(aliases(mount.place for mount in list(mounts) if mount.kind in (Kind.HIDE, Kind.BLANK)))
-    guards = list(_guards(workspace, trees, credentials | set(ours)))
+    guards = list(_guards(workspace, trees, credentials | set(ours), own))
     for guard in guards:
         mounts += guard.mounts
     mounts += [Mount(path, Kind.BLANK) for path in listening_sockets()]
@@ -77,7 +78,8 @@ def plan(profile: Profile, own: Own) -> Plan:
     )
 
 
-def _refuse(workspace: str, own: Own) -> None:
+def refuse(workspace: str, own: Own) -> None:
+    """Raises where commands cannot be confined to this directory."""
     if workspace == "/" or any(lies_in(workspace, place) for place in _MACHINE):
         raise Invalid(
             f"Commands cannot be confined to {workspace}: that is the machine itself.",
@@ -102,9 +104,14 @@ def _writable_trees(workspace: str, own: Own) -> list[str]:
             raise Invalid(
                 f"[sandbox] writable: {given} cannot be given to commands.", next_step="Take it out of config.toml."
             )
-        os.makedirs(place, 0o700, exist_ok=True)  # a cache that was never used is not there yet
-        trees.append(place)
+        if os.path.isdir(place):
+            trees.append(place)
     return trees
+
+
+def missing_trees(own: Own) -> list[str]:
+    """Of the directories the person gave those that are not there. Making them is the person's business."""
+    return [given for given in own.writable if not os.path.isdir(os.path.expanduser(given))]
 
 
 def _hiding(places: Iterable[str]) -> Iterator[Mount]:
@@ -115,12 +122,32 @@ def _hiding(places: Iterable[str]) -> Iterator[Mount]:
             yield Mount(place, Kind.BLANK)
 
 
-def _guards(workspace: str, trees: Sequence[str], hidden: set[str]) -> Iterator[Guarded]:
-    for tree in trees:
+def _guards(workspace: str, trees: Sequence[str], hidden: set[str], own: Own) -> Iterator[Guarded]:
+    for tree in dict.fromkeys(trees):
+        inner = [place for place in hidden if lies_in(place, tree) and place != tree]
         if tree in git_trees(workspace):
             yield guarded_git(workspace, tree)
+        elif tree == workspace:
+            yield guarded(tree, inner, home=tree in _homes(tree, own))
         else:
-            yield guarded(tree, (place for place in hidden if lies_in(place, tree) and place != tree))
+            yield guarded_extra(tree, inner)
+
+
+def _homes(tree: str, own: Own) -> set[str]:
+    """The homes this directory could be: ours, or its owner's."""
+    return {
+        os.path.realpath(place) for place in (own.environment.get("HOME", ""), _home_of(os.stat(tree).st_uid)) if place
+    }
+
+
+@cache
+def _home_of(user: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(user).pw_dir
+    except KeyError:
+        return ""
 
 
 def _system(profile: Profile) -> Iterator[Mount]:

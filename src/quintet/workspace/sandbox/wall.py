@@ -23,7 +23,7 @@ from quintet.workspace.sandbox.groups import Group, Groups, groups_here
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.mounts import Mount
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
-from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, plan
+from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
 
@@ -42,7 +42,7 @@ class Confined(msgspec.Struct, frozen=True):
 
     argv: Sequence[str]
     environment: Mapping[str, str]
-    put_back: list[str] = msgspec.field(default_factory=list)  # afterwards: protected names the command had changed
+    put_back: list[watched.PutBack] = msgspec.field(default_factory=list)  # afterwards: what it may not change, and did
     refused: Sequence[str] = ()  # fills while it runs: what its allow-list did not let through, each once
 
 
@@ -88,7 +88,9 @@ class Sandbox:
     async def rows(self) -> list[Finding]:
         """What a check-up shows."""
         state = await self.state()
-        return check_up(state, self._tool, filters=self._filters, held=self._groups.controllers)
+        found = check_up(state, self._tool, filters=self._filters, held=self._groups.controllers)
+        gone = (Finding("writable", False, f"{place} is not there", f"mkdir -p {place}") for place in self.missing())
+        return [*found, *gone]
 
     @asynccontextmanager
     async def group(self, caps: Caps) -> AsyncIterator[Group | None]:
@@ -100,6 +102,14 @@ class Sandbox:
         finally:
             if made is not None:
                 await self._groups.discarded(made)
+
+    def missing(self) -> list[str]:
+        """Of the directories that commands may write by config.toml those that are not there."""
+        return missing_trees(self._own())
+
+    def refuse(self, workspace: str) -> None:
+        """Raises where commands cannot be confined to this directory; quick."""
+        refuse(os.path.realpath(workspace), self._own())
 
     def scratch(self, thread: str) -> str:
         """A thread's own temporary directory, until close."""
@@ -237,7 +247,8 @@ class Sandbox:
 
     def _probe(self) -> State:
         if not self._enabled:
-            return State(False, why="It is switched off in config.toml.", fix='Remove `mode = "off"` from [sandbox].')
+            why = "The sandbox is switched off in config.toml."
+            return State(False, why=why, fix='Remove `mode = "off"` from [sandbox].')
         if sys.platform != "linux":
             return State(False, why=f"There is no sandbox for {sys.platform}.", fix="Run Quintet on Linux.")
         try:
@@ -264,7 +275,7 @@ class Sandbox:
         with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
             profile = Profile(os.path.realpath(place))
             words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
-            look = ("sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
+            look = ("/bin/sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
             tried = subprocess.run([*words, "--", *look], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
         if tried.returncode or not tried.stdout:
             return tried.stderr.decode("utf-8", "replace").strip()

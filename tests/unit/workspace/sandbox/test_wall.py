@@ -17,7 +17,8 @@ from quintet.domain.errors import Invalid
 from quintet.workspace.sandbox.check_up import check_up
 from quintet.workspace.sandbox.profile import Profile, State
 from quintet.workspace.sandbox.wall import Sandbox
-from tests.fakes.stage import BARE, SECRET, Stage, needs_bubblewrap, staged
+from quintet.workspace.sandbox.watched import PutBack
+from tests.fakes.stage import BARE, SECRET, Stage, needs_bubblewrap, spawn, staged
 from tests.fakes.waiting import until
 
 pytestmark = needs_bubblewrap
@@ -58,6 +59,7 @@ def test_the_check_up_says_who_holds_the_caps(held: tuple[str, ...]) -> None:
 async def test_switched_off_it_says_so(stage: Stage) -> None:
     state = await Sandbox(stage.environment, home=str(stage.home), enabled=False).state()
     assert not state.works
+    assert state.why == "The sandbox is switched off in config.toml."
     assert 'mode = "off"' in state.fix
 
 
@@ -89,6 +91,12 @@ async def test_without_the_program_the_line_to_install_it_is_given(
     assert (await sandbox.rows())[0].detail == "not found"
 
 
+async def test_programs_of_the_probe_do_not_depend_on_path(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    state = await Sandbox({**stage.environment, "PATH": "/nonexistent"}, home=str(stage.home)).state()
+    assert (state.works, state.why) == (True, "")
+
+
 # --- what may be written ----------------------------------------------------------------------------------------------
 @pytest.mark.req("security:S26", "security:S29")
 @pytest.mark.parametrize("network", ["off", "on"])
@@ -115,12 +123,51 @@ async def test_the_directory_a_command_starts_in_makes_nothing_writable(stage: S
     assert [p.name for p in stage.outside.iterdir()] == ["canary"]
 
 
-async def test_directories_the_person_opted_in_are_writable_and_made(stage: Stage) -> None:
+async def test_directories_the_person_opted_in_are_writable_and_nothing_is_made_in_them(stage: Stage) -> None:
     cache = stage.user / ".cache" / "pip"
+    cache.mkdir(parents=True)
     sandbox = Sandbox(stage.environment, home=str(stage.home), writable=[str(cache)])
-    await stage.run(f"echo x > {cache}/wheel; echo y > {cache.parent}/no", sandbox=sandbox)
-    assert (cache / "wheel").exists()
+    assert (await sandbox.state()).works  # looking whether it works is a run like any other
+    assert list(cache.iterdir()) == []
+    done = await stage.run(f"ls -A {cache}; echo x > {cache}/wheel; echo y > {cache.parent}/no", sandbox=sandbox)
+    assert done.stdout == ""
+    assert [p.name for p in cache.iterdir()] == ["wheel"]
     assert not (cache.parent / "no").exists()
+
+
+async def test_a_directory_opted_in_that_is_not_there_is_not_made_and_the_check_up_says_so(stage: Stage) -> None:
+    cache = stage.user / ".cache"
+    sandbox = Sandbox(stage.environment, home=str(stage.home), writable=[str(cache), str(stage.outside)])
+    done = await stage.run(f"echo x > {stage.outside}/made && mkdir {cache}", sandbox=sandbox)
+    assert "Read-only" in done.stderr
+    assert (stage.outside / "made").exists()
+    assert not cache.exists()
+    rows = [row for row in await sandbox.rows() if row.name == "writable"]
+    assert [(row.ok, row.detail, row.fix) for row in rows] == [(False, f"{cache} is not there", f"mkdir -p {cache}")]
+    assert sandbox.missing() == [str(cache)]
+
+
+@pytest.mark.req("security:S28")
+async def test_protected_names_in_a_directory_opted_in_stay_as_they_are(stage: Stage) -> None:
+    (stage.outside / ".bashrc").write_text("mine")
+    subprocess.run(["git", "init", "-q", str(stage.outside)], check=True)
+    config = (stage.outside / ".git" / "config").read_text()
+    shutil.rmtree(stage.outside / ".git" / "hooks")
+    sandbox = Sandbox(stage.environment, home=str(stage.home), writable=[str(stage.outside)])
+    script = f"cd {stage.outside}; echo x > .bashrc; echo x > .git/config; mv .git g; echo x > .envrc; mkdir .git/hooks"
+    environment = {"PATH": os.environ["PATH"]}
+    where = str(stage.workspace)
+    async with sandbox.confined(("/bin/bash", "-c", script), where, environment, stage.profile()) as inside:
+        await asyncio.to_thread(spawn, inside.argv, where, inside.environment)
+    assert (stage.outside / ".bashrc").read_text() == "mine"
+    assert (stage.outside / ".git" / "config").read_text() == config
+    names = [".bashrc", ".envrc.from-command", ".git", "canary"]
+    assert sorted(p.name for p in stage.outside.iterdir()) == names
+    assert not (stage.outside / ".git" / "hooks").exists()
+    assert {one.place for one in inside.put_back} == {
+        str(stage.outside / ".envrc"),
+        str(stage.outside / ".git" / "hooks"),
+    }
 
 
 @pytest.mark.parametrize("place", ["/", "/proc", "HOME", "HOME/run"])
@@ -246,7 +293,53 @@ async def test_a_name_that_cannot_be_covered_is_put_back(stage: Stage, name: str
     async with stage.sandbox.confined(("true",), str(stage.workspace), {}, stage.profile()) as inside:
         (stage.workspace / name).write_text("/evil")
     assert not (stage.workspace / name).exists()
-    assert inside.put_back == [str(stage.workspace / name)]
+    assert inside.put_back == [PutBack(str(stage.workspace / name), str(stage.workspace / f"{name}.from-command"))]
+
+
+@pytest.mark.req("security:S28")
+async def test_the_git_directory_cannot_be_moved_aside_nor_replaced(stage: Stage) -> None:
+    config = (stage.workspace / ".git" / "config").read_text()
+    done = await stage.run("mv .git g2 || echo kept; mkdir .git; echo evil > .git/config")
+    assert done.stdout == "kept\n"
+    assert (stage.workspace / ".git" / "config").read_text() == config
+    assert [p.name for p in stage.workspace.iterdir()] == [".git"]
+
+
+@pytest.mark.req("security:S28")
+async def test_no_name_that_a_star_matches_stands_in_a_commands_way(stage: Stage) -> None:
+    (stage.workspace / "a.json").write_text("{}")
+    done = await stage.run("cat *.json && ls && rm -f * && rm -rf ./* && ls")
+    assert (done.stdout, done.stderr, done.returncode) == ("{}a.json\n", "", 0)
+
+
+@pytest.mark.req("security:S28")
+@pytest.mark.parametrize("name", ["opencode.json", "openclaw.json", ".bash_logout", ".zlogin"])
+async def test_a_protected_name_without_a_cover_that_a_command_makes_is_moved_aside(stage: Stage, name: str) -> None:
+    (stage.workspace / f"{name}.from-command").write_text("of an earlier one")
+    async with stage.sandbox.confined(("true",), str(stage.workspace), {}, stage.profile()) as inside:
+        assert not (stage.workspace / name).exists()
+        (stage.workspace / name).write_text("made")
+    assert not (stage.workspace / name).exists()
+    aside = stage.workspace / f"{name}.from-command-2"
+    assert aside.read_text() == "made"
+    assert (stage.workspace / f"{name}.from-command").read_text() == "of an earlier one"
+    assert inside.put_back == [PutBack(str(stage.workspace / name), str(aside))]
+
+
+@pytest.mark.req("security:S28")
+async def test_a_name_without_a_cover_that_was_there_is_read_only(stage: Stage) -> None:
+    (stage.workspace / "opencode.json").write_text("{}")
+    await stage.run("echo x > opencode.json; rm -f opencode.json; mv opencode.json o")
+    assert [p.name for p in stage.workspace.iterdir() if p.name != ".git"] == ["opencode.json"]
+    assert (stage.workspace / "opencode.json").read_text() == "{}"
+
+
+@pytest.mark.req("security:S28")
+async def test_what_shells_read_at_login_and_logout_is_covered_in_a_home_only(stage: Stage) -> None:
+    script = "ls -dA .bash_login .bash_logout .zlogin .zlogout .bashrc .zshenv 2>/dev/null"
+    assert (await stage.run(script)).stdout.split() == [".bashrc", ".zshenv"]
+    at_home = await stage.run(script, Profile(str(stage.user)), cwd=stage.user)
+    assert len(at_home.stdout.split()) == 6
 
 
 @pytest.mark.req("security:S28")
@@ -257,6 +350,7 @@ async def test_a_protected_name_that_is_a_link_is_put_back_and_what_it_leads_to_
     done = await stage.run("echo x > .claude/s.json; rm .claude; mkdir .claude; echo x > .claude/hook; echo end")
     assert done.stdout == "end\n"
     assert os.readlink(stage.workspace / ".claude") == "settings"
+    assert (stage.workspace / ".claude.from-command" / "hook").read_text() == "x\n"
     assert [p.name for p in (stage.workspace / "settings").iterdir()] == ["s.json"]
     assert (stage.workspace / "settings" / "s.json").read_text() == "{}"
 
