@@ -313,7 +313,8 @@ async def test_a_protected_name_that_was_moved_aside_is_told(workspace: Path) ->
     name = f"{workspace}/opencode.json"
     assert done.text == (
         "(no output)\n"
-        f"[it may not change {name}, which is as it had been; what it had put there is {name}.from-command now]"
+        f"[no command may change {name}, which is as it had been; "
+        f"what came there while it ran is {name}.from-command now]"
     )
     assert done.status is ResultStatus.OK
     assert (workspace / "opencode.json.from-command").read_text() == "{}\n"

@@ -26,6 +26,7 @@ from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
+from quintet.workspace.sandbox.under_way import UnderWay
 
 if TYPE_CHECKING:
     from quintet.workspace.sandbox.network import WayOut
@@ -75,6 +76,7 @@ class Sandbox:
         self._state: State | None = None
         self._filters = False  # system calls, inside
         self._groups = Groups({})
+        self._under_way = UnderWay()
         self._looking = asyncio.Lock()
 
     async def state(self) -> State:
@@ -162,6 +164,7 @@ class Sandbox:
         planned, held = await self._set_up_wholly(profile)
         try:
             before = watched.remember(planned.watched)
+            under_way = self._under_way.there(profile.workspace)
             inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
             planned = planned.with_more(mounts)
             words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
@@ -170,6 +173,8 @@ class Sandbox:
                 yield confined
             finally:
                 confined.put_back.extend(watched.put_back(before))
+                begun = self._under_way.left(profile.workspace, under_way) if profile.writable else []
+                confined.put_back.extend(watched.PutBack(place, left=True) for place in begun)
         finally:
             # Without a pause: a second cancel must not leave it half done. A handful of system calls.
             self._take_down(profile, held)
@@ -206,7 +211,8 @@ class Sandbox:
     def _set_up(self, profile: Profile) -> tuple[Plan, Placeholders]:
         planned = plan(profile, self._own())
         held = Placeholders(self._rooms.notes(profile.workspace))
-        return planned.without(held.make(planned.absent, planned.covered)), held
+        open_ones = self._under_way.theirs(profile.workspace)
+        return planned.without(held.make(planned.absent, planned.covered) | open_ones), held
 
     def _own(self) -> Own:
         hidden = (*self._hidden, self._rooms.base)
