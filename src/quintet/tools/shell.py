@@ -16,7 +16,15 @@ from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
-from quintet.tools.shell_profile import UNCONFINED, ShellSettings, confined_note, network, why_unconfined, writable
+from quintet.tools.shell_profile import (
+    UNCONFINED,
+    ShellSettings,
+    confined_note,
+    missing_note,
+    network,
+    why_unconfined,
+    writable,
+)
 from quintet.tools.shell_words import block, outcome
 from quintet.workspace.background import Background
 from quintet.workspace.child import Cause, Child, Ended, Receiver
@@ -109,7 +117,7 @@ class ShellTool:
         if confined:
             self._sandbox.refuse(self._guard.workspace(scope.cwd))  # before anybody is asked or anything put aside
             notes = [confined_note(scope.mode, scope.confine, reach, asked=given.network)]
-            notes += [f"[sandbox] writable: {place} is not there" for place in self._sandbox.missing()]
+            notes += map(missing_note, self._sandbox.missing())
         else:
             notes = [f"{UNCONFINED} {unconfined}"]
         if given.background:
@@ -160,7 +168,7 @@ class ShellTool:
                 take(stream, text)
             live.close()
         root = profile.workspace if profile and profile.writable else ""
-        return outcome(command, child, ended, kept.text(), root=root)
+        return outcome(command, child, ended, kept.text(), root=root, missing=self._sandbox.missing() if root else ())
 
     async def _start(self, command: str, child: Child, profile: Profile | None, context: ToolContext) -> ToolOutcome:
         name = await self._background.start(

@@ -45,6 +45,10 @@ def confined_note(mode: Mode, confine: Confine, given: Network, *, asked: bool) 
     return f"sandboxed: {writes}, {reaches}"
 
 
+def missing_note(place: str) -> str:
+    return f"[sandbox] writable: {place} is not there"
+
+
 def why_unconfined(state: State, confine: Confine) -> str:
     """And what would change that."""
     why, fix = state.why, state.fix

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 
 from quintet.domain.item import ResultStatus
 from quintet.domain.tool import ToolOutcome
+from quintet.tools.shell_profile import missing_note
 from quintet.workspace.child import Cause, Child, Ended, died_of
 from quintet.workspace.protected import protected_places
 from quintet.workspace.sandbox.limits import MIB, TASKS, usual_caps
@@ -14,14 +16,23 @@ from quintet.workspace.sandbox.named import protected_in, runs_into_something
 from quintet.workspace.sandbox.watched import PutBack
 
 REFUSED = 10  # told by name
+NAMED = 5  # protected places, in one note
 NOT_FOUND = 127  # what shells end with when there is no such program
 
 
 def outcome(
-    command: str, child: Child, ended: Ended, text: str, *, say_end: bool = False, root: str = ""
+    command: str,
+    child: Child,
+    ended: Ended,
+    text: str,
+    *,
+    say_end: bool = False,
+    root: str = "",
+    missing: Sequence[str] = (),
 ) -> ToolOutcome:
     """The result of a command that is over. `say_end`: also a good end needs words, since it could still be running.
-    `root`: of the workspace in which a wall kept protected names from it."""
+    `root`: of the workspace in which a wall kept protected names from it; `missing`: directories it would have been
+    given if they were there."""
     good = ended.cause is Cause.EXITED and not ended.code
     words = end_in_words(child, ended)
     notes = [] if good and not say_end else [words]
@@ -38,6 +49,7 @@ def outcome(
         notes.append(f"the network refused it: {', '.join(told)}")
     if not good:
         notes += [*_no_programs(child, ended.code), *_ran_into(text, child.cwd, root)]
+        notes += [missing_note(place) for place in missing if os.path.expanduser(place) in text]
     text = text or "(no output)"
     if notes:
         text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
@@ -63,6 +75,8 @@ def _ran_into(text: str, cwd: str, root: str) -> list[str]:
     if not names:
         return []
     are, them = ("is", "it") if len(names) == 1 else ("are", "them")
+    if len(names) > NAMED:
+        names = [*names[:NAMED], f"{len(names) - NAMED} more"]
     told = f"{', '.join(names)} {are} protected: no command may write {them}, only the person may"
     return [f"{told}; see docs/howto/sandbox.md"]
 

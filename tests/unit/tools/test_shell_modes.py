@@ -290,6 +290,10 @@ async def test_a_writable_directory_that_is_not_there_is_told_with_the_call(work
     tool = ShellTool(sandbox=Sandbox(os.environ, writable=[str(tmp_path / "cache")]))
     shown = await tool.prepare({"command": "make"}, CallScope(str(workspace)))
     assert shown.notes[1:] == (f"[sandbox] writable: {tmp_path}/cache is not there",)
+    context = FakeToolContext(str(workspace))
+    failing = await tool.prepare({"command": f"echo x > {tmp_path}/cache/f"}, CallScope(str(workspace)))
+    done = await tool.run(failing, context)
+    assert done.text.endswith(f"[exit code 1; [sandbox] writable: {tmp_path}/cache is not there]")
     assert not (tmp_path / "cache").exists()
 
 
@@ -302,6 +306,8 @@ async def test_a_command_that_fails_at_a_protected_name_is_told_so(workspace: Pa
     assert done.text.endswith(f"[exit code 4; {protected}")
     done = await run(workspace, "git config a.b c", Mode.ALLOW, Confine.READ_ONLY)
     assert "protected" not in done.text  # there nothing can be written
+    done = await run(workspace, "git clean -fdx", Mode.ALLOW)
+    assert ".claude, .codex, .cursor, 12 more are protected: no command may write them" in done.text
     done = await run(workspace, "echo .git/config: Permission denied", Mode.ALLOW)
     assert "protected" not in done.text
 

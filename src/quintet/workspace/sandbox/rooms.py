@@ -71,11 +71,23 @@ class Rooms:
         name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:32]
         return os.path.join(directory, name)
 
+    def locks(self) -> str:
+        """The file with the locks on those names; it stays."""
+        return os.path.join(self.base, "locks")
+
     def all_notes(self) -> list[str]:
         directory = os.path.join(self.base, "masks")
         with contextlib.suppress(OSError):
             return [os.path.join(directory, name) for name in sorted(os.listdir(directory))]
         return []
+
+    def left_notes(self) -> bool:
+        """Whether the home has any notes; makes nothing."""
+        try:
+            with os.scandir(os.path.join(self._home, "run", "sandbox", "masks")) as entries:
+                return bool(self._home) and next(entries, None) is not None
+        except OSError:
+            return False
 
     def scratch(self, thread: str) -> str:
         """A thread's temporary directory, the same one until this process closes."""
