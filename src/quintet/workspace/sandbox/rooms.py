@@ -81,14 +81,6 @@ class Rooms:
             return [os.path.join(directory, name) for name in sorted(os.listdir(directory))]
         return []
 
-    def left_notes(self) -> bool:
-        """Whether the home has any notes; makes nothing."""
-        try:
-            with os.scandir(os.path.join(self._home, "run", "sandbox", "masks")) as entries:
-                return bool(self._home) and next(entries, None) is not None
-        except OSError:
-            return False
-
     def scratch(self, thread: str) -> str:
         """A thread's temporary directory, the same one until this process closes."""
         if not self._own:

@@ -179,7 +179,7 @@ class Sandbox:
         finally:
             held.release()
             # In a thread, which a cancel does not stop: it may have to wait for another process.
-            await asyncio.shield(asyncio.to_thread(self._tidy, self._rooms.notes(profile.workspace)))
+            await asyncio.shield(asyncio.to_thread(self._tidy_workspace, profile.workspace))
 
     async def _set_up_wholly(self, profile: Profile) -> tuple[Plan, Placeholders]:
         """In a thread, which a cancel does not stop: what it made is then taken down when it has ended."""
@@ -193,8 +193,11 @@ class Sandbox:
     def _take_down_late(self, profile: Profile, done: asyncio.Future[tuple[Plan, Placeholders]]) -> None:
         if not done.cancelled() and done.exception() is None:
             done.result()[1].release()
-            notes = self._rooms.notes(profile.workspace)
-            done.get_loop().run_in_executor(None, self._tidy, notes)
+            done.get_loop().run_in_executor(None, self._tidy_workspace, profile.workspace)
+
+    def _tidy_workspace(self, workspace: str) -> None:
+        with contextlib.suppress(OSError):
+            self._tidy(self._rooms.notes(workspace))
 
     def _tidy(self, notes: str) -> None:
         with contextlib.suppress(OSError, Busy):  # full disk, or in use: the notes stay as they are, for the next one
@@ -211,9 +214,8 @@ class Sandbox:
         self._rooms.close()
 
     async def tidy(self) -> None:
-        """Take away what killed processes left in workspaces. Cheap where they left nothing."""
-        if self._rooms.left_notes():
-            await asyncio.to_thread(self._tidy_all)
+        """Take away what killed processes left in workspaces."""
+        await asyncio.to_thread(self._tidy_all)
 
     def _tidy_all(self) -> None:
         for notes in self._rooms.all_notes():
