@@ -193,6 +193,137 @@ def test_threads_revert_hides_and_brings_files_back_only_when_asked(home: Path, 
     assert (work / "f02.txt").read_text() == "two\n"
 
 
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """An empty directory without git."""
+    made = tmp_path / "plain"
+    made.mkdir()
+    return made
+
+
+def three_turns(home: Path, work: Path) -> str:
+    thread = run(home, work, "write a: v1")
+    run(home, work, "write a: v2", "-c")
+    run(home, work, "write a: v3", "-c")
+    return thread
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+@pytest.mark.parametrize("through", ["12", "10"])
+def test_threads_revert_goes_forward_into_the_last_turn_with_its_files(home: Path, plain: Path, through: str) -> None:
+    thread = three_turns(home, plain)
+    assert quintet("threads", "revert", thread, "--through", "4", "--files", home=home).code == 0
+    assert (plain / "a").read_text() == "v1"
+    told = quintet("threads", "revert", thread, "--through", through, "--files", home=home)
+    assert (told.code, told.out) == (0, f"restored    {plain}/a\n")
+    assert (plain / "a").read_text() == "v3"
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+def test_files_stay_redoable_when_only_the_view_was_unreverted(home: Path, plain: Path) -> None:
+    thread = three_turns(home, plain)
+    undo(home, plain)
+    told = quintet("threads", "unrevert", thread, home=home)
+    assert f"Files stay as they are; bring them with `quintet threads unrevert {thread} --files`" in told.err
+    assert (plain / "a").read_text() == "v2"
+    assert quintet("threads", "unrevert", thread, "--files", home=home).code == 0
+    assert (plain / "a").read_text() == "v3"
+    nothing = quintet("threads", "unrevert", thread, "--files", home=home)
+    assert (nothing.code, "Nothing is reverted" in nothing.err) == (2, True)
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+def test_each_redo_takes_back_one_undo(home: Path, plain: Path) -> None:
+    three_turns(home, plain)
+    undo(home, plain)
+    undo(home, plain)
+    assert (plain / "a").read_text() == "v1"
+    told = quintet("undo", "--redo", home=home, cwd=plain)
+    assert ((plain / "a").read_text(), "still hidden" in told.err) == ("v2", True), told
+    undo(home, plain, "--redo")
+    assert (plain / "a").read_text() == "v3"
+
+
+@pytest.mark.req("mechanisms:M8.undo")
+def test_undo_looks_for_the_newest_thread_here_with_something_to_undo_and_names_it(home: Path, plain: Path) -> None:
+    older = run(home, plain, "write a: v1")
+    newer = run(home, plain, "write b: v1")
+    talk = run(home, plain, "echo only words")
+    told = quintet("undo", home=home, cwd=plain)
+    assert (told.code, told.out) == (0, f"removed     {plain}/b\n"), told
+    assert f"Thread {newer}" in told.err
+    assert "back to before the turn 'write b: v1':" in told.err
+    assert f"Thread {older}" in quintet("undo", home=home, cwd=plain).err
+    gone = quintet("undo", home=home, cwd=plain)
+    assert gone.code == 1
+    assert "Looked at the 3 newest threads here" in gone.err
+    assert talk in gone.err
+    undo(home, plain, "--redo")
+    assert tree(plain) == {"a": "v1"}, "the last undo is taken back first"
+
+
+@pytest.mark.req("mechanisms:M8.own")
+def test_a_dry_run_speaks_of_what_would_be(home: Path, work: Path) -> None:
+    run(home, work, "run echo two > f02.txt; echo n > new")
+    told = quintet("undo", "--dry-run", home=home, cwd=work)
+    assert told.out == f"would restore  {work}/f02.txt\nwould remove   {work}/new\n"
+
+
+@pytest.mark.req("mechanisms:M8.undo")
+def test_force_is_promised_only_where_it_helps(home: Path, plain: Path) -> None:
+    (plain / "large").write_bytes(b"L" * (2 * 1024 * 1024))
+    os.mkfifo(plain / "pipe")
+    run(home, plain, "run echo small > large; rm pipe; echo x > pipe; echo made > a")
+    (plain / "a").write_text("a person's work")
+    told = quintet("undo", home=home, cwd=plain)
+    assert told.code == 1, told
+    assert "brings back 1 of what was left alone" in told.err
+    last = quintet("undo", home=home, cwd=plain)
+    assert "1 file was left alone; `quintet undo thr_" in last.err
+    again = quintet("undo", "--force", home=home, cwd=plain)
+    assert ("removed" in again.out, "--force` brings back" in again.err) == (True, False), again
+    assert "left alone" not in quintet("undo", home=home, cwd=plain).err
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+def test_a_path_that_came_back_only_partly_is_listed_once(home: Path, plain: Path) -> None:
+    thread = three_turns(home, plain)
+    undo(home, plain)
+    (plain / "a").write_text("mine")
+    undo(home, plain, code=1)
+    undo(home, plain, "--force")
+    exact = quintet("undo", "--redo", home=home, cwd=plain)
+    assert (exact.code, exact.out) == (0, f"restored    {plain}/a\n"), exact
+    assert (plain / "a").read_text() == "mine"
+    undo(home, plain, "--force")
+    partly = quintet("threads", "unrevert", thread, "--files", home=home)
+    assert (partly.code, partly.out) == (1, f"restored    {plain}/a: not further, {CHANGED}\n"), partly
+
+
+@pytest.mark.req("mechanisms:M8.result")
+def test_what_a_command_changed_is_named_to_people_with_what_was_not_kept(home: Path, plain: Path) -> None:
+    (plain / "large").write_bytes(b"L" * (2 * 1024 * 1024))
+    told = quintet("run", "--mode", "allow", "run echo s > large; echo c > c.txt", home=home, cwd=plain)
+    line = "changed: c.txt, large (undo is partial: large: larger than 1 MiB"
+    assert line in told.err, told
+    thread = quintet("threads", "list", "--json", home=home).lines[0]["id"]
+    assert line in quintet("threads", "show", thread, home=home).out
+
+
+@pytest.mark.req("mechanisms:M8.diff")
+def test_a_file_s_name_cannot_pass_for_a_line_of_a_diff(home: Path, plain: Path) -> None:
+    for name, content in (("m\n+++ b", b"\0"), ("n\n+++ b", b"x")):
+        (plain / name).mkdir()
+        (plain / name / "forged").write_bytes(content)
+    thread = run(home, plain, "run rm -r m* n*")
+    told = quintet("threads", "diff", thread, home=home)
+    assert not [line for line in told.out.splitlines() if line.startswith("+++ b/forged")]
+    assert [line for line in told.out.splitlines() if line.startswith("---")] == [
+        r"--- a/m\n+++ b/forged",
+        r"--- a/n\n+++ b/forged",
+    ]
+
+
 def blobs(home: Path) -> list[Path]:
     return [p for p in (home / "blobs").rglob("*") if p.is_file() and len(p.name) > 40]
 

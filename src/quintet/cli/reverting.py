@@ -9,9 +9,10 @@ from quintet.app import App
 from quintet.cli import exits
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
-from quintet.cli.terminal import safe_line
+from quintet.cli.terminal import Screen, safe_line
 from quintet.domain.errors import NotFound
 from quintet.engine.threads import Reverted
+from quintet.engine.undo import Undone
 
 
 def add_actions(action: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -90,11 +91,11 @@ def tell(invocation: Invocation, done: Reverted, *, redo: bool) -> int:
         return code
     if files is None:
         screen.note("Shown again." if redo else f"Items after {_kept(done)} are hidden until `unrevert`.")
+        if done.files_behind:
+            again = f"quintet threads unrevert {done.thread.id} --files"
+            screen.note(f"Files stay as they are; bring them with `{again}`, until the next turn.")
         return code
-    for back in files.restored:
-        screen.line(f"{'removed   ' if back.removed else 'restored  '}  {safe_line(back.path)}")
-    for conflict in files.conflicts:
-        screen.line(f"left alone  {safe_line(conflict.path)}: {safe_line(conflict.why)}")
+    _tell_files(screen, files)
     for why in files.partial:
         screen.note(f"Undo is partial: {safe_line(why)}.")
     if not files.restored and not files.conflicts:
@@ -103,10 +104,25 @@ def tell(invocation: Invocation, done: Reverted, *, redo: bool) -> int:
         screen.note("That is what would be done; nothing was changed.")
     elif not redo:
         screen.note(f"Items after {_kept(done)} are hidden. `quintet undo {done.thread.id} --redo` takes it back.")
-    if files.conflicts:
+    elif done.thread.view.reverted:
+        screen.note(f"Items after {_kept(done)} are still hidden: one step was taken back; `--redo` again takes more.")
+    if able := sum(c.forcible for c in files.conflicts):
         again = f"quintet undo {done.thread.id}{' --redo' if redo else ''} --force"
-        screen.note(f"`{again}` brings back what was left alone too; what stands there now is kept.")
+        which = "what was left alone" if able == len(files.conflicts) else f"{able} of what was left alone"
+        screen.note(f"`{again}` brings back {which} too; what stands there now is kept where it can be.")
     return code
+
+
+def _tell_files(screen: Screen, files: Undone) -> None:
+    """One line per path."""
+    why = {c.path: safe_line(c.why) for c in files.conflicts}
+    words = ("would restore", "would remove") if files.dry_run else ("restored", "removed")
+    width = 15 if files.dry_run else 12
+    for back in files.restored:
+        not_further = f": not further, {why.pop(back.path)}" if back.path in why else ""
+        screen.line(f"{words[back.removed]:<{width}}{safe_line(back.path)}{not_further}")
+    for path, reason in why.items():
+        screen.line(f"{'left alone':<{width}}{safe_line(path)}: {reason}")
 
 
 def _kept(done: Reverted) -> int:

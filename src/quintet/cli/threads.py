@@ -13,6 +13,7 @@ import msgspec
 
 from quintet.app import App
 from quintet.cli import reverting
+from quintet.cli.changed import changed_line
 from quintet.cli.event_json import encode_line, iso
 from quintet.cli.invoke import Invocation, directory, positive
 from quintet.cli.terminal import safe_line
@@ -20,6 +21,7 @@ from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import (
     Item,
     TextPart,
+    ToolResult,
     speaker,
     text_of,
 )
@@ -143,6 +145,8 @@ async def _show(invocation: Invocation, app: App) -> int:
         )
     for item in items:
         screen.line(_item_line(item, hidden=thread.view.is_hidden(item.ordinal)))
+        if isinstance(item.body, ToolResult) and (line := changed_line(item.body, thread.settings.cwd)):
+            screen.line(line)
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from quintet.cli.approvals import describe
+from quintet.cli.changed import changed_line
 from quintet.cli.event_json import event_line
 from quintet.cli.prompt import Prompt
 from quintet.cli.terminal import Screen
@@ -63,9 +64,11 @@ class TextView:
         self._prompt = Prompt(self._note, interactions, me) if prompts else None
         self._streamed: set[str] = set()
         self._mid_line = False
+        self._cwd = ""
         self.denied = False
 
     def begin(self, thread: Thread, turn: Turn) -> None:
+        self._cwd = thread.settings.cwd
         self._screen.note(f"thread {thread.id}")
 
     def show(self, event: Event) -> None:
@@ -80,6 +83,9 @@ class TextView:
                 self._end_line()
             case ItemAdded(item=item) if isinstance(item.body, Reasoning):
                 self._note(f"  thinking: {' '.join(item.body.text.split())[:200]}")
+            case ItemAdded(item=item) if isinstance(item.body, ToolResult):
+                if line := changed_line(item.body, self._cwd):
+                    self._note(f"  {line}")
             case ToolStarted(title=title):
                 self._note(f"> {shown_line(title)}")
             case ToolFinished(name=name, status=status) if status is not ResultStatus.OK:

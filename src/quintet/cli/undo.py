@@ -1,4 +1,4 @@
-"""undo: bring back the files a turn changed and hide it from the model; `--redo` takes that back."""
+"""undo: bring back the files a turn changed and hide it from the model; `--redo` takes that back, step by step."""
 
 from __future__ import annotations
 
@@ -7,37 +7,94 @@ import argparse
 from quintet.app import App
 from quintet.cli.invoke import Invocation, directory
 from quintet.cli.reverting import tell, turn_of
+from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
+from quintet.domain.item import UserMessage, text_of
 from quintet.domain.thread import Thread, ThreadQuery
+from quintet.engine.undo import Point
+
+LOOKED_AT = 50  # threads of a directory
+NAMED = 3
+TITLE_LENGTH = 60
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    parser.add_argument("thread", nargs="?", default="", help="the thread (else the newest one of this directory)")
+    parser.add_argument(
+        "thread", nargs="?", default="", help="the thread (else the newest one of this directory with such a turn)"
+    )
     parser.add_argument("--turn", default="", help="go back to before this turn (else the last that changed files)")
     parser.add_argument("--force", action="store_true", help="also what has changed since; it is kept for --redo")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
-    parser.add_argument("--redo", action="store_true", help="undo the last undo; possible until the next turn")
+    parser.add_argument("--redo", action="store_true", help="take back the last undo; possible until the next turn")
 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
     async with invocation.open() as app:
-        thread = await _thread(app, flags.thread)
-        if flags.redo:
-            done = await app.threads.unrevert(thread.id, files=True, force=flags.force, dry_run=flags.dry_run)
+        if flags.thread:
+            threads = [(await app.threads.get(await app.threads.find(flags.thread))).thread]
         else:
-            turn = await turn_of(app, thread.id, flags.turn) if flags.turn else ""
-            point = await app.undo.point(thread, turn, force=flags.force)
-            done = await app.threads.revert(thread.id, point, files=True, force=flags.force, dry_run=flags.dry_run)
+            threads = await _here(app)
+        if flags.redo:
+            thread = await _redoable(app, threads, force=flags.force)
+            done = await app.threads.redo(thread.id, force=flags.force, dry_run=flags.dry_run)
+        else:
+            thread, point = await _undoable(invocation, app, threads)
+            await _say_which(invocation, app, thread, point)
+            done = await app.threads.revert(
+                thread.id, point.keep_through, files=True, force=flags.force, dry_run=flags.dry_run
+            )
         return tell(invocation, done, redo=flags.redo)
 
 
-async def _thread(app: App, given: str) -> Thread:
-    if given:
-        return (await app.threads.get(await app.threads.find(given))).thread
+async def _here(app: App) -> list[Thread]:
+    """The threads of this directory, newest activity first."""
     cwd = directory("")
     project = await app.projects.of(cwd)
-    newest = await app.threads.page(ThreadQuery(project.id, limit=1))
+    newest = await app.threads.page(ThreadQuery(project.id, limit=LOOKED_AT))
     if not newest:
         raise NotFound(f"There is no thread in {cwd}.", next_step="Name one: `quintet undo THREAD`.")
-    return (await app.threads.get(newest[0].id)).thread
+    return newest
+
+
+async def _redoable(app: App, threads: list[Thread], *, force: bool) -> Thread:
+    for thread in threads:
+        if await app.undo.can_redo(thread, force=force):
+            return thread
+    return threads[0]  # which says that nothing is reverted
+
+
+async def _undoable(invocation: Invocation, app: App, threads: list[Thread]) -> tuple[Thread, Point]:
+    """The first of the threads that has such a turn, and what is to be known of those that were passed over."""
+    flags, remarks = invocation.flags, []
+    for one in threads:
+        thread = (await app.threads.get(one.id)).thread
+        try:
+            turn = await turn_of(app, thread.id, flags.turn) if flags.turn else ""
+            point = await app.undo.point(thread, turn, force=flags.force)
+        except NotFound:
+            if len(threads) == 1:
+                raise
+            remarks += [f"{thread.id}: {words}" for words in await app.undo.remarks(thread)]
+            continue
+        for words in remarks[:NAMED]:
+            invocation.screen.note(words)
+        return thread, point
+    looked = f"Looked at the {len(threads)} newest threads here, from {threads[0].id} to {threads[-1].id}."
+    raise NotFound(
+        " ".join(["Nothing is left to undo in this directory.", looked, *remarks[:NAMED]]),
+        next_step="Name a thread: `quintet threads list` shows them; `quintet undo --redo` takes back the last undo.",
+    )
+
+
+async def _say_which(invocation: Invocation, app: App, thread: Thread, point: Point) -> None:
+    if invocation.json:
+        return
+    words = ""
+    for item in await app.threads.items(thread.id):
+        if item.turn == point.turn and isinstance(item.body, UserMessage):
+            words = safe_line(" ".join(text_of(item.body).split()))
+            break
+    short = words if len(words) <= TITLE_LENGTH else f"{words[:TITLE_LENGTH]}…"
+    title = f" ({safe_line(thread.title)})" if thread.title else ""
+    invocation.screen.note(f"Thread {thread.id}{title}, back to before the turn {short!r}:")

@@ -230,6 +230,7 @@ class FilesRestored(Payload, frozen=True):
     after_turn: str = ""  # the thread's last turn then: once there is a later one, this is final
     changes: tuple[FileChange, ...] = ()
     conflicts: tuple[str, ...] = ()  # paths left alone because they no longer were what this thread left
+    keep_through: int = -1  # files are what they were after this item; -1: after the last one
 
 
 AnyPayload = Payload | Delta

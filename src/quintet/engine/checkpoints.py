@@ -21,9 +21,9 @@ from quintet.engine.changes import inside, story_of
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.running import RunningTurn
+from quintet.engine.stories import BACKGROUND
 
 HASTE_S = 0.3  # what a cancelled turn waits at most for its calls to be compared
-BACKGROUND = "the command went on in the background; what it changed later is not in it"
 NAMELESS = "a file whose name holds a secret was changed; it is not recorded"
 DAY_MS = 86_400_000
 

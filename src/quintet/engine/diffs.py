@@ -12,6 +12,7 @@ from quintet.domain.checkpoint import FileChange, FileKind, FileState
 from quintet.domain.errors import NotFound
 from quintet.domain.event import CheckpointSettled
 from quintet.domain.ports import FileHistory
+from quintet.domain.shown import shown_line
 from quintet.domain.tool import ToolOutcome
 from quintet.engine.changes import Move, by_path, moves_of_call, moves_of_restore
 from quintet.engine.feed import Feed
@@ -133,8 +134,9 @@ def _status(change: FileChange) -> str:
 
 
 def _words(change: FileChange, words: str) -> str:
-    old = "/dev/null" if change.before.kind is FileKind.ABSENT else f"a/{change.path}"
-    new = "/dev/null" if change.after.kind is FileKind.ABSENT else f"b/{change.path}"
+    name = shown_line(change.path)
+    old = "/dev/null" if change.before.kind is FileKind.ABSENT else f"a/{name}"
+    new = "/dev/null" if change.after.kind is FileKind.ABSENT else f"b/{name}"
     return f"--- {old}\n+++ {new}\n({words})\n"
 
 

@@ -7,6 +7,7 @@ from quintet.domain.ports import FileHistory
 from quintet.engine.changes import Call, Story, story_of
 from quintet.engine.feed import Feed
 
+BACKGROUND = "the command went on in the background; what it changed later is not in it"
 DAMAGED = "{} of this thread's checkpoints cannot be read any more"
 
 

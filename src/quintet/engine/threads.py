@@ -23,6 +23,7 @@ from quintet.engine.undo import Undo, Undone
 
 PAGE = 500
 SHORTEST_ID_PREFIX = 6
+NOTHING_REVERTED = "Nothing is reverted in this thread."
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -34,6 +35,7 @@ class Opened(msgspec.Struct, frozen=True):
 class Reverted(msgspec.Struct, frozen=True, omit_defaults=True):
     thread: Thread
     files: Undone | None = None  # what was done to files, if anything was to be
+    files_behind: bool = False  # they were left where an earlier revert had taken them
 
 
 class Threads:
@@ -173,15 +175,32 @@ class Threads:
     async def unrevert(
         self, thread: str, *, files: bool = False, force: bool = False, dry_run: bool = False
     ) -> Reverted:
-        """Show again what was hidden, and with `files` undo what the reverting did to them."""
+        """Show again what was hidden, and with `files` undo all that reverting did to them. Without, they stay as they
+        are and can be brought later."""
+        if files:
+            return await self.redo(thread, whole=True, force=force, dry_run=dry_run)
         source = await self._resting(thread)
-        again = files and force and await self._undo.left_alone(thread)  # what the first time has left alone
-        if source.view.reverted is None and not again:
-            raise Invalid("Nothing is reverted in this thread.", next_step="Nothing to do.")
-        undone = await self._undo.unrevert(source, force=force, dry_run=dry_run) if files else None
+        behind = await self._undo.behind(thread)
+        if source.view.reverted is None and not behind:
+            raise Invalid(NOTHING_REVERTED, next_step="Nothing to do.")
+        if dry_run:
+            return Reverted(source, files_behind=behind)
+        return Reverted(await self._change_view(source, ViewChanged(ViewReason.UNREVERT)), files_behind=behind)
+
+    async def redo(self, thread: str, *, whole: bool = False, force: bool = False, dry_run: bool = False) -> Reverted:
+        """Take back the last undo, or all of them, files and view together; what is shown already stays so."""
+        source = await self._resting(thread)
+        undone = await self._undo.redo(source, whole=whole, force=force, dry_run=dry_run)
+        if undone is None:
+            raise Invalid(NOTHING_REVERTED, next_step="Nothing to do.")
         if dry_run:
             return Reverted(source, undone)
-        return Reverted(await self._change_view(source, ViewChanged(ViewReason.UNREVERT)), undone)
+        shown = source.view.reverted[0] - 1 if source.view.reverted else source.last_ordinal
+        keep = max(shown, undone.keep_through)
+        change = ViewChanged(ViewReason.UNREVERT)
+        if keep < source.last_ordinal:
+            change = ViewChanged(ViewReason.REVERT, keep_through=keep)
+        return Reverted(await self._change_view(source, change), undone)
 
     async def _resting(self, thread: str) -> Thread:
         """The thread, which nothing runs in or waits for."""

@@ -5,47 +5,36 @@ What stands at a path is kept and named in the journal before it is replaced; do
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import msgspec
 
-from quintet.domain.checkpoint import FileChange, FileKind, FileState
-from quintet.domain.errors import STORAGE_ERRORS, NotFound, QuintetError
+from quintet.domain.errors import NotFound
 from quintet.domain.event import Draft, FilesRestored
 from quintet.domain.item import ToolCall
 from quintet.domain.ports import FileHistory
 from quintet.domain.thread import Thread
 from quintet.domain.view import ViewReason
 from quintet.engine.changes import (
-    CHANGED,
     Move,
     Restore,
-    by_path,
     moves_of_call,
     moves_of_restore,
     story_of,
-    wind_back,
 )
 from quintet.engine.feed import Feed
-from quintet.engine.stories import Stories, partial_words
+from quintet.engine.restoring import Brought, Conflict, Plan, Restoring
+from quintet.engine.steps import END, Steps, steps_of
+from quintet.engine.stories import BACKGROUND, Stories, partial_words
 
-OTHER = "what stood there was no file, and cannot be made again"
-GONE = "what stood there was not kept"
-UNKEPT = "what stands there now cannot be put aside first, so replacing it could not be undone"
+NOTHING_LEFT = "Nothing this thread did to files is left to undo."
+WENT_ON = "A background command went on; what it changed later is not known."
 PAGE = 500
 
 
-class Brought(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A path that is what it was again; one that was not there is removed."""
-
-    path: str  # absolute
-    removed: bool = False
-
-
-class Conflict(msgspec.Struct, frozen=True):
-    path: str  # absolute
-    why: str
+class Point(msgspec.Struct, frozen=True):
+    keep_through: int
+    turn: str  # the first that is undone
 
 
 class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,133 +48,137 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True):
     dry_run: bool = False
 
 
-class _Plan(msgspec.Struct):
-    changes: list[tuple[str, FileChange]] = []  # (directory, from what is there now to what shall be)
-    conflicts: list[Conflict] = []
+class _Said(msgspec.Struct, frozen=True):
+    reason: ViewReason
+    place: int  # the item after which files are what they will be, or END
 
 
 class Undo:
     def __init__(self, feed: Feed, history: FileHistory, stories: Stories) -> None:
         self._feed = feed
-        self._history = history
+        self._restoring = Restoring(history)
         self._stories = stories
 
-    async def point(self, thread: Thread, turn: str = "", *, force: bool = False) -> int:
-        """The item before which to go back: the turn's first, or the last visible turn's that changed files."""
-        items = await self._items(thread.id)
-        first: dict[str, int] = {}
-        for item_turn, ordinal, _ in items:
-            first.setdefault(item_turn, ordinal)
+    async def point(self, thread: Thread, turn: str = "", *, force: bool = False) -> Point:
+        """Where to go back to: before the turn, or before the last visible one that changed files."""
+        story = await self._stories.of(thread.id)
+        first = await self._first_items(thread.id) if turn or story.calls else {}
         if turn:
             if turn not in first:
                 raise NotFound(f"The thread has no turn {turn}.", next_step="`quintet threads show --json` names them.")
-            return first[turn] - 1
-        story = await self._stories.of(thread.id)
-        if force and thread.view.reverted is not None and await self.left_alone(thread.id):
-            return thread.view.reverted[0] - 1  # the same once more, with what was left alone
-        changing = [c.turn for c in story.calls if c.changes or not c.settled]
-        for name in reversed(changing):
-            if name in first and not thread.view.is_hidden(first[name]):
-                return first[name] - 1
-        raise NotFound(
-            "Nothing this thread did to files is left to undo.",
-            next_step="Name another thread, or undo the last undo with `--redo`.",
-        )
+            return Point(first[turn] - 1, turn)
+        steps = await self._steps(thread.id)
+        if force and thread.view.reverted is not None and await self._forcible(thread, steps):
+            again = steps.at  # the same once more, with what was left alone
+            return Point(again, next((t for t, ordinal in first.items() if ordinal > again), ""))
+        for call in reversed(story.calls):
+            shown = call.turn in first and not thread.view.is_hidden(first[call.turn])
+            if shown and (call.changes or not call.settled):
+                return Point(first[call.turn] - 1, call.turn)
+        words = " ".join([NOTHING_LEFT, *await self.remarks(thread)])
+        raise NotFound(words, next_step="Name another thread, or take back the last undo with `--redo`.")
+
+    async def remarks(self, thread: Thread) -> list[str]:
+        """What is to be known of a thread in which nothing is left to undo."""
+        words, steps = [], await self._steps(thread.id)
+        if left := await self._forcible(thread, steps):
+            files = "1 file was" if left == 1 else f"{left:,} files were"
+            words.append(f"{files} left alone; `quintet undo {thread.id} --force` brings back what can be.")
+        story = story_of(await self._feed.journal.checkpoints(thread=thread.id))
+        went_on = {c.turn for c in story.calls if BACKGROUND in c.partial}
+        first = await self._first_items(thread.id) if went_on else {}
+        if any(turn in went_on and not thread.view.is_hidden(ordinal) for turn, ordinal in first.items()):
+            words.append(WENT_ON)
+        return words
 
     async def revert(self, thread: Thread, keep_through: int, *, force: bool, dry_run: bool = False) -> Undone:
-        """Bring back what stood there before every call that came after this item."""
+        """Make files what they were after this item: back from where they are, or forward to where they have been."""
+        steps = await self._steps(thread.id)
+        place = END if keep_through >= thread.last_ordinal else keep_through
+        if place == steps.at and _again(thread, steps, force=force):
+            return await self._forward(thread, place, steps.redone, force=force, dry_run=dry_run)
+        if steps.back and steps.leads_to(place):
+            return await self._forward(thread, place, steps.since(place), force=force, dry_run=dry_run)
         story = await self._stories.of(thread.id)
         places = {(turn, call): ordinal for turn, ordinal, call in await self._items(thread.id) if call}
         calls = [c for c in story.calls if places.get((c.turn, c.call_id), 0) > keep_through]
-        moves = [m for c in calls for m in moves_of_call(c)]
         since = min((c.made for c in calls), default=1 << 62)
-        moves += [m for r in story.restores if r.seq > since for m in moves_of_restore(r)]
-        undone = await self._bring_back(thread, ViewReason.REVERT, moves, force=force, dry_run=dry_run)
-        partial = partial_words(story, calls)
-        return msgspec.structs.replace(undone, keep_through=keep_through, partial=partial)
+        back = {r.seq for r in steps.since(END)}
+        moves = [m for c in calls for m in moves_of_call(c)]
+        moves += [m for r in story.restores if r.seq > since or r.seq in back for m in moves_of_restore(r)]
+        said = _Said(ViewReason.REVERT, keep_through)
+        undone = await self._bring_back(thread, said, moves, force=force, dry_run=dry_run)
+        return msgspec.structs.replace(undone, keep_through=keep_through, partial=partial_words(story, calls))
 
-    async def unrevert(self, thread: Thread, *, force: bool, dry_run: bool = False) -> Undone:
-        """Undo what was undone since the last turn."""
-        moves = [m for r in await self._since_last_turn(thread.id) for m in moves_of_restore(r)]
-        undone = await self._bring_back(thread, ViewReason.UNREVERT, moves, force=force, dry_run=dry_run)
-        return msgspec.structs.replace(undone, keep_through=thread.last_ordinal)
+    async def redo(self, thread: Thread, *, whole: bool, force: bool, dry_run: bool = False) -> Undone | None:
+        """Take one step back of what was undone since the last turn, or all of them; None when there is none."""
+        steps = await self._steps(thread.id)
+        if not _redoable(thread, steps, force=force):
+            return None
+        again = _again(thread, steps, force=force)
+        place = END if whole else (steps.at if again else steps.before)
+        restores = [*steps.since(place), *(steps.redone if again else ())]
+        return await self._forward(thread, place, restores, force=force, dry_run=dry_run)
 
-    async def left_alone(self, thread: str) -> bool:
-        """Whether the last undo or redo met with conflicts, and no turn came since."""
-        restores = await self._since_last_turn(thread)
-        return bool(restores) and bool(restores[-1].fact.conflicts)
+    async def can_redo(self, thread: Thread, *, force: bool = False) -> bool:
+        return _redoable(thread, await self._steps(thread.id), force=force)
 
-    async def _since_last_turn(self, thread: str) -> list[Restore]:
+    async def behind(self, thread: str) -> bool:
+        """Whether files are taken back and can be brought forward again."""
+        return bool((await self._steps(thread)).back)
+
+    async def _forward(
+        self, thread: Thread, place: int, restores: Sequence[Restore], *, force: bool, dry_run: bool
+    ) -> Undone:
+        """By undoing exactly what was done to them since they stood there."""
+        moves = [m for r in restores for m in moves_of_restore(r)]
+        said = _Said(ViewReason.UNREVERT, place)
+        undone = await self._bring_back(thread, said, moves, force=force, dry_run=dry_run)
+        return msgspec.structs.replace(undone, keep_through=thread.last_ordinal if place == END else place)
+
+    async def _forcible(self, thread: Thread, steps: Steps) -> int:
+        """How many paths the last undo has left alone that force would bring back."""
+        if steps.redone or not steps.back or not _left_alone(steps):
+            return 0
+        return len((await self.revert(thread, steps.at, force=True, dry_run=True)).restored)
+
+    async def _steps(self, thread: str) -> Steps:
         last, story = await self._last_turn(thread), story_of(await self._feed.journal.checkpoints(thread=thread))
-        return [r for r in story.restores if r.fact.after_turn == last]
+        return steps_of([r for r in story.restores if r.fact.after_turn == last])
 
     async def _bring_back(
-        self, thread: Thread, reason: ViewReason, moves: Sequence[Move], *, force: bool, dry_run: bool
+        self, thread: Thread, said: _Said, moves: Sequence[Move], *, force: bool, dry_run: bool
     ) -> Undone:
-        plan = await self._plan(moves, force=force, keep=not dry_run)
-        if not dry_run and (plan.changes or plan.conflicts):
-            await self._say(thread.id, reason, plan)
-            await self._put(plan)
-        back = [Brought(_absolute(d, c), c.after.kind is FileKind.ABSENT) for d, c in plan.changes]
-        restored = tuple(sorted(back, key=lambda b: b.path))
-        conflicts = tuple(sorted(plan.conflicts, key=lambda c: c.path))
-        return Undone(thread.id, 0, restored, conflicts, dry_run=dry_run)
+        plan = await self._restoring.plan(moves, force=force, keep=not dry_run)
+        if not dry_run:
+            await self._say(thread.id, said, plan)
+            await self._restoring.put(plan)
+        return Undone(thread.id, 0, plan.brought(), plan.left_alone(), dry_run=dry_run)
 
-    async def _plan(self, moves: Sequence[Move], *, force: bool, keep: bool) -> _Plan:
-        """What would be done to each path. What is to be replaced is put aside on the way."""
-        plan, found = _Plan([], []), by_path(moves)
-        wanted: dict[str, list[tuple[str, FileState]]] = {}
-        for directory, paths in _grouped(found).items():
-            states = await self._history.states(directory, [found[p][0].path for p in paths])
-            for absolute, now in zip(paths, states, strict=True):
-                target, why = wind_back(found[absolute], now, force=force)
-                if not target.same_as(now) and (cannot := _unmakeable(target)):
-                    target, why = now, cannot
-                if why:
-                    plan.conflicts.append(Conflict(absolute, why))
-                if not target.same_as(now):
-                    wanted.setdefault(directory, []).append((absolute, target))
-        for directory, targets in wanted.items():
-            paths = [found[absolute][0].path for absolute, _ in targets]
-            states = await self._history.states(directory, paths, keep=keep)
-            for (absolute, target), path, now in zip(targets, paths, states, strict=True):
-                again, _ = wind_back(found[absolute], now, force=force)
-                if not again.same_as(target):
-                    plan.conflicts.append(Conflict(absolute, CHANGED))  # in this very moment
-                elif keep and not force and _unmakeable(now):
-                    plan.conflicts.append(Conflict(absolute, UNKEPT))
-                else:
-                    plan.changes.append((directory, FileChange(path, now, target)))
-        return plan
-
-    async def _say(self, thread: str, reason: ViewReason, plan: _Plan) -> None:
-        """One fact per directory, in one commit, before anything is touched. Busy unless the thread rests."""
+    async def _say(self, thread: str, said: _Said, plan: Plan) -> None:
+        """One fact per directory, in one commit, before anything is touched. Busy unless the thread rests. Also where
+        nothing has to be done: it is a step all the same."""
         last = await self._last_turn(thread)
         left = tuple(c.path for c in plan.conflicts)
         directories = list(dict.fromkeys(d for d, _ in plan.changes)) or [""]
         facts = [
-            FilesRestored(d, reason, last, tuple(c for own, c in plan.changes if own == d), left) for d in directories
+            FilesRestored(
+                d, said.reason, last, tuple(c for own, c in plan.changes if own == d), left, keep_through=said.place
+            )
+            for d in directories
         ]
         await self._feed.append([Draft(fact, thread) for fact in facts])
-
-    async def _put(self, plan: _Plan) -> None:
-        """What cannot be brought back after all is a conflict too; the others are."""
-        absent_first = sorted(
-            plan.changes, key=lambda dc: (dc[1].after.kind is not FileKind.ABSENT, -dc[1].path.count("/"))
-        )
-        for directory, change in absent_first:
-            try:
-                await self._history.put(directory, change.path, change.after)
-            except STORAGE_ERRORS:
-                raise
-            except (QuintetError, OSError) as error:
-                words = error.message if isinstance(error, QuintetError) else (error.strerror or "it failed")
-                plan.conflicts.append(Conflict(_absolute(directory, change), words))
-                plan.changes.remove((directory, change))
 
     async def _last_turn(self, thread: str) -> str:
         begun = [t.id for t in await self._feed.journal.turns(thread) if t.started_ms]
         return begun[-1] if begun else ""
+
+    async def _first_items(self, thread: str) -> dict[str, int]:
+        """Each turn's first item."""
+        first: dict[str, int] = {}
+        for turn, ordinal, _ in await self._items(thread):
+            first.setdefault(turn, ordinal)
+        return first
 
     async def _items(self, thread: str) -> list[tuple[str, int, str]]:
         """(turn, ordinal, call id or "") of every item."""
@@ -195,19 +188,16 @@ class Undo:
         return found
 
 
-def _absolute(directory: str, change: FileChange) -> str:
-    return os.path.join(directory, change.path)
+def _redoable(thread: Thread, steps: Steps, *, force: bool) -> bool:
+    return bool(steps.back) or thread.view.reverted is not None or _again(thread, steps, force=force)
 
 
-def _unmakeable(state: FileState) -> str:
-    """Why nobody can make this state again, or nothing."""
-    if state.kind is FileKind.OTHER:
-        return OTHER
-    return GONE if state.kind is not FileKind.ABSENT and not (state.kept or state.git) else ""
+def _again(thread: Thread, steps: Steps, *, force: bool) -> bool:
+    """Whether to do the last redo once more: cut off before the view said so, or with what it had left alone."""
+    hidden = thread.view.reverted
+    cut_off = hidden is not None and (steps.at == END or hidden[0] <= steps.at)
+    return bool(steps.redone) and (cut_off or (force and _left_alone(steps)))
 
 
-def _grouped(found: dict[str, list[Move]]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for absolute, moves in found.items():
-        groups.setdefault(moves[0].directory, []).append(absolute)
-    return groups
+def _left_alone(steps: Steps) -> bool:
+    return steps.last is not None and bool(steps.last.fact.conflicts)

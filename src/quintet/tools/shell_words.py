@@ -42,11 +42,11 @@ def outcome(
             f"{ended.left_behind} process{plural} left running in the background ended with it; "
             "what shall go on is started with background: true"
         )
-    notes += [_put_back(one) for one in ended.put_back]
     if ended.refused:
         more = len(ended.refused) - REFUSED
         told = [line.removesuffix(".") for line in ended.refused[:REFUSED]] + ([f"{more} more"] if more > 0 else [])
         notes.append(f"the network refused it: {', '.join(told)}")
+    notes += [_put_back(one) for one in ended.put_back]
     if not good:
         notes += [*_no_programs(child, ended.code), *_ran_into(text, child.cwd, root)]
         notes += [missing_note(place) for place in missing if os.path.expanduser(place) in text]

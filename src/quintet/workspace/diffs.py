@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from quintet.domain.shown import shown_line
+
 CONTEXT = 3
 _WORK_LIMIT = 4_000_000  # lines of one side times lines of the other that are still compared line by line
 
@@ -11,7 +13,7 @@ def unified_diff(before: str | None, after: str | None, path: str) -> str:
     if before == after:
         return ""
     old, new = _lines(before or ""), _lines(after or "")
-    name = path.lstrip("/")
+    name = shown_line(path.lstrip("/"))  # a name must not pass for a line of the diff
     head = f"--- {'/dev/null' if before is None else 'a/' + name}\n"
     head += f"+++ {'/dev/null' if after is None else 'b/' + name}\n"
     return head + "".join(_hunks(old, new))

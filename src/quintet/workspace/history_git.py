@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import GitFailed, Index, Repository
 from quintet.workspace.git_layout import Layout
-from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.history_manifest import some
 from quintet.workspace.ignore import Ignored
 
 A = TypeVar("A")
@@ -42,7 +42,7 @@ class Look(NamedTuple):
     others: tuple[str, ...]  # neither tracked nor ignored
     directories: tuple[str, ...]  # that hold nothing tracked
     nested: tuple[str, ...]  # repositories of their own
-    unnamed: int  # files whose names are no UTF-8
+    unnamed: tuple[str, ...]  # files whose names are no UTF-8
 
     def notes(self, layout: Layout) -> list[str]:
         found: list[str] = []
@@ -51,7 +51,7 @@ class Look(NamedTuple):
         if os.path.lexists(os.path.join(layout.top, ".gitmodules")):
             found.append("submodules are repositories of their own and not kept")
         if self.unnamed:
-            found.append(f"{counted(self.unnamed)} with a name that is not UTF-8 and not kept")
+            found.append(f"{some(list(self.unnamed))}: a name that is not UTF-8, not kept")
         if borrowed := layout.borrowed_from():
             found.append(f"the repository borrows objects from {borrowed[0]}: clean files come back only with that")
         return found
@@ -75,7 +75,7 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
         tuple(name for name in names if name is not None),
         tuple(path for path in rooms if _name(os.fsencode(path))),
         tuple(os.fsdecode(path) for path in nested),
-        odd + names.count(None),
+        (*odd, *(os.fsdecode(path) for path in files if _name(path) is None)),
     )
     return found, better
 
@@ -88,15 +88,15 @@ async def _lines(repository: Repository, *command: str) -> list[bytes]:
     return raw.split(b"\0")[:-1]
 
 
-def _changed(lines: Sequence[bytes]) -> tuple[list[Tracked], int]:
-    """(files, how many more have names that are no UTF-8)"""
+def _changed(lines: Sequence[bytes]) -> tuple[list[Tracked], list[str]]:
+    """(files, those whose names are no UTF-8)"""
     found: dict[str, Tracked] = {}
-    odd = 0
+    odd: list[str] = []
     for head, path in zip(lines[0::2], lines[1::2], strict=True):
         mode, _, old, _, status = head.decode("ascii").lstrip(":").split(" ")
         name = _name(path)
         if name is None:
-            odd += 1
+            odd.append(os.fsdecode(path))
         elif int(mode, 8) != _GITLINK and (name not in found or status != "U"):
             found[name] = Tracked(name, int(mode, 8), old)
     return list(found.values()), odd

@@ -5,11 +5,13 @@ Also the limits of what is put aside, and the words for what went beyond them. P
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 import msgspec
 
 from quintet.domain.checkpoint import FileState
+from quintet.domain.shown import shown_line
 from quintet.workspace.tree import Seen
 
 FILE_LIMIT = 1024 * 1024  # before a shell call: of one file
@@ -100,5 +102,5 @@ def counted(number: int) -> str:
 
 def some(paths: list[str]) -> str:
     """One by name, many by number and the first name."""
-    first = "".join(letter if letter.isprintable() else "?" for letter in paths[0])
+    first = shown_line(os.fsencode(paths[0]).decode("utf-8", "backslashreplace"))
     return first if len(paths) == 1 else f"{counted(len(paths))} ({first} …)"

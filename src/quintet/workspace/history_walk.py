@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.history_manifest import some
 from quintet.workspace.ignore import Ignored
 
 LOOK_LIMIT = 50_000  # files that are looked at; a larger tree is told as partial
@@ -14,7 +14,7 @@ LOOK_LIMIT = 50_000  # files that are looked at; a larger tree is told as partia
 
 class Walked(NamedTuple):
     files: tuple[str, ...]
-    unnamed: int  # files whose names are no UTF-8
+    unnamed: tuple[str, ...]  # files whose names are no UTF-8
     unread: tuple[str, ...]  # directories that could not be entered, with the reason
     directories: tuple[str, ...]  # that hold no such file
     cut: bool  # there is more
@@ -22,7 +22,7 @@ class Walked(NamedTuple):
     def notes(self) -> list[str]:
         found = [f"the directory {some(list(self.unread))} could not be looked into"] if self.unread else []
         if self.unnamed:
-            found.append(f"{counted(self.unnamed)} with a name that is not UTF-8 and not kept")
+            found.append(f"{some(list(self.unnamed))}: a name that is not UTF-8, not kept")
         if self.cut:
             found.append(f"more than {LOOK_LIMIT:,} files: the rest was not looked at")
         return found
@@ -31,7 +31,7 @@ class Walked(NamedTuple):
 def walk(directory: str, hides: Callable[[str], bool]) -> Walked:
     ignored = Ignored(directory, hides)
     files: list[str] = []
-    unnamed = 0
+    unnamed: list[str] = []
     cut = False
     for found in ignored.walk():
         if len(files) >= LOOK_LIMIT:
@@ -40,10 +40,10 @@ def walk(directory: str, hides: Callable[[str], bool]) -> Walked:
         if _speakable(found.path):
             files.append(found.path.replace(os.sep, "/"))
         else:
-            unnamed += 1
+            unnamed.append(found.path)
     full = {path.rpartition("/")[0] for path in files}
     empty = tuple(path for path in ignored.entered if path not in full and _speakable(path))
-    return Walked(tuple(files), unnamed, tuple(ignored.unread), empty, cut)
+    return Walked(tuple(files), tuple(unnamed), tuple(ignored.unread), empty, cut)
 
 
 def _speakable(path: str) -> bool:

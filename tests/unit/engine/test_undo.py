@@ -10,8 +10,9 @@ from quintet.domain.errors import Busy, Invalid, NotFound
 from quintet.domain.event import CheckpointSettled, FilesRestored, ViewChanged
 from quintet.domain.item import AssistantMessage
 from quintet.engine.changes import CHANGED, SHARED, UNKNOWN
+from quintet.engine.restoring import GONE, UNKEPT
 from quintet.engine.threads import Reverted
-from quintet.engine.undo import GONE, UNKEPT, Undone
+from quintet.engine.undo import WENT_ON, Undone
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.history import KeptFiles
 from tests.fakes.waiting import soon
@@ -31,11 +32,11 @@ async def undo(one: Process, thread: str, turn: str = "", **how: bool) -> Undone
     """As `quintet undo` does it."""
     now = (await one.threads.get(thread)).thread
     point = await one.undo.point(now, turn, force=how.get("force", False))
-    return files(await one.threads.revert(thread, point, files=True, **how))
+    return files(await one.threads.revert(thread, point.keep_through, files=True, **how))
 
 
 async def redo(one: Process, thread: str, **how: bool) -> Undone:
-    return files(await one.threads.unrevert(thread, files=True, **how))
+    return files(await one.threads.redo(thread, **how))
 
 
 def files(done: Reverted) -> Undone:
@@ -93,19 +94,165 @@ async def test_a_redo_takes_back_only_what_was_undone_since_the_last_turn(one: P
     assert tree(work) == {"old": "v0", "new": "n", "user": "never touched"}
 
 
-@pytest.mark.req("mechanisms:M8.undo")
-async def test_several_undos_go_back_turn_by_turn_and_one_redo_takes_all_of_them_back(one: Process, work: Path) -> None:
+async def three_turns(one: Process, work: Path, *names: str) -> str:
+    """v1, v2 and v3 of one file, or one file each; four items per turn."""
     thread = await one.thread(str(work))
-    for text in ("v1", "v2", "v3"):
-        await one.run(thread, writes(("old", text)), [WriteTool()])
+    for text, name in zip(("v1", "v2", "v3"), names or ("old",) * 3, strict=True):
+        await one.run(thread, writes((name, text)), [WriteTool()])
+    assert (await one.journal.thread(thread)).last_ordinal == 12
+    return thread
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+async def test_several_undos_go_back_turn_by_turn_and_each_redo_takes_back_one(one: Process, work: Path) -> None:
+    thread = await three_turns(one, work)
     for text in ("v2", "v1"):
         await undo(one, thread)
         assert (work / "old").read_text() == text
+    for text, hidden in (("v2", (9, 12)), ("v3", None)):
+        await redo(one, thread)
+        assert (work / "old").read_text() == text
+        assert (await one.journal.thread(thread)).view.reverted == hidden
+    with pytest.raises(Invalid, match="Nothing is reverted"):
+        await redo(one, thread)
+    await undo(one, thread, (await one.journal.turns(thread))[0].id)
+    assert (work / "old").read_text() == "v0"
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+async def test_a_step_in_which_no_file_had_to_change_is_a_step_all_the_same(one: Process, work: Path) -> None:
+    thread = await three_turns(one, work, "f1", "f2", "f3")
+    (work / "f3").unlink()  # by hand
+    await undo(one, thread)
+    await undo(one, thread)
+    assert (set(tree(work)) & {"f1", "f2", "f3"}) == {"f1"}
+    await redo(one, thread)
+    assert (set(tree(work)) & {"f1", "f2", "f3"}) == {"f1", "f2"}
+    assert (await one.journal.thread(thread)).view.reverted == (9, 12)
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+@pytest.mark.parametrize("through", [12, 10])
+async def test_a_revert_forward_brings_the_files_forward(one: Process, work: Path, through: int) -> None:
+    thread = await three_turns(one, work, "f1", "f2", "f3")
+    whole = tree(work)
+    await one.threads.revert(thread, 4, files=True)
+    assert "f2" not in tree(work)
+    await one.threads.revert(thread, through, files=True)
+    assert tree(work) == whole
+    hidden = None if through == 12 else (through + 1, 12)
+    assert (await one.journal.thread(thread)).view.reverted == hidden
+    await one.threads.revert(thread, 8, files=True)
+    assert set(whole) - set(tree(work)) == {"f3"}
+    await one.threads.unrevert(thread, files=True)
+    assert tree(work) == whole
+    assert (await one.journal.thread(thread)).view.reverted is None
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+async def test_a_revert_between_two_steps_can_be_taken_back_too(one: Process, work: Path) -> None:
+    thread = await three_turns(one, work)
+    await one.threads.revert(thread, 0, files=True)
+    await one.threads.revert(thread, 8, files=True)
+    assert (work / "old").read_text() == "v2"
     await redo(one, thread)
     assert (work / "old").read_text() == "v3"
-    first = (await one.journal.turns(thread))[0].id
-    await undo(one, thread, first)
-    assert (work / "old").read_text() == "v0"
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+async def test_files_can_be_brought_forward_after_the_view_alone_was(one: Process, work: Path) -> None:
+    thread = await three_turns(one, work)
+    await undo(one, thread)
+    await undo(one, thread)
+    shown = await one.threads.unrevert(thread)
+    assert (shown.files, shown.files_behind) == (None, True)
+    assert (work / "old").read_text() == "v1"
+    await redo(one, thread)
+    assert (work / "old").read_text() == "v2"
+    assert (await one.journal.thread(thread)).view.reverted is None, "what is shown stays so"
+    await one.threads.unrevert(thread, files=True)
+    assert (work / "old").read_text() == "v3"
+    with pytest.raises(Invalid, match="Nothing is reverted"):
+        await one.threads.unrevert(thread, files=True)
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+async def test_a_redo_winds_back_its_own_step_alone_though_somebody_worked_between_two(
+    one: Process, work: Path
+) -> None:
+    thread = await three_turns(one, work)
+    await undo(one, thread)
+    (work / "old").write_text("a person's work")
+    assert names(await undo(one, thread), work) == ([], [("old", CHANGED)])
+    assert names(await undo(one, thread, force=True), work) == (["old"], [])
+    assert (work / "old").read_text() == "v1"
+    assert names(await redo(one, thread), work) == (["old"], [])
+    assert (work / "old").read_text() == "a person's work"
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+@pytest.mark.parametrize("way", ["redo", "revert"])
+async def test_a_redo_that_was_cut_off_is_finished_by_doing_it_again(
+    one: Process, work: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    thread = await three_turns(one, work)
+
+    async def forward() -> None:
+        await (redo(one, thread) if way == "redo" else one.threads.revert(thread, 12, files=True))
+
+    async def cut_off(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    await undo(one, thread)
+    whole = one.history.put
+    monkeypatch.setattr(one.history, "put", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        await forward()
+    monkeypatch.setattr(one.history, "put", whole)
+    assert (work / "old").read_text() == "v2"
+    await forward()
+    assert (work / "old").read_text() == "v3"
+    assert (await one.journal.thread(thread)).view.reverted is None
+
+
+@pytest.mark.req("mechanisms:M8.undo")
+async def test_where_nothing_is_left_a_command_that_went_on_is_named_while_its_turn_is_shown(
+    one: Process, work: Path
+) -> None:
+    thread = await one.thread(str(work))
+    await one.run(thread, runs('{"background": true}'), [CommandTool(lambda d: None)])
+    with pytest.raises(NotFound, match=f"left to undo. {WENT_ON}"):
+        await undo(one, thread)
+    await one.threads.revert(thread, 0)
+    with pytest.raises(NotFound) as told:
+        await undo(one, thread)
+    assert WENT_ON not in str(told.value)
+
+
+@pytest.mark.req("mechanisms:M8.undo")
+async def test_force_that_cannot_help_does_not_stand_in_the_way_of_going_further_back(house: House, work: Path) -> None:
+    one = await house.process(history=KeptFiles(largest=20))
+    thread = await one.thread(str(work))
+    await one.run(thread, writes(("old", "v1")), [WriteTool()])
+    (work / "large").write_text("L" * 30)
+    await one.run(thread, runs(), [CommandTool(says("large", "small now"))])
+    assert names(await undo(one, thread), work) == ([], [("large", GONE)])
+    assert names(await undo(one, thread, force=True), work)[0] == ["old"]
+
+
+@pytest.mark.req("mechanisms:M8.undo")
+async def test_where_nothing_is_left_what_force_would_bring_back_is_counted(one: Process, work: Path) -> None:
+    thread = await one.thread(str(work))
+    await one.run(thread, writes(("old", "v1")), [WriteTool()])
+    (work / "old").write_text("a person's work")
+    (conflict,) = (await undo(one, thread)).conflicts
+    assert conflict.forcible
+    with pytest.raises(NotFound, match=r"1 file was left alone; `quintet undo thr_.* --force`"):
+        await undo(one, thread)
+    await undo(one, thread, force=True)
+    with pytest.raises(NotFound) as told:
+        await undo(one, thread)
+    assert "--force" not in str(told.value)
 
 
 @pytest.mark.req("mechanisms:M8.undo", "mechanisms:M8.own")
@@ -253,6 +400,7 @@ async def test_what_was_too_large_to_keep_is_told_and_the_rest_comes_back(house:
     await one.run(thread, runs(), [CommandTool(act)])
     done = await undo(one, thread)
     assert names(done, work) == (["old"], [("large", GONE), ("made", UNKEPT)])
+    assert [c.forcible for c in done.conflicts] == [False, True], "force cannot make what was not kept"
     assert done.partial == ("large is larger than 20 bytes",)
     assert tree(work)["large"] == "small now"
     assert names(await undo(one, thread, force=True), work) == (["made"], [("large", GONE)])

@@ -90,9 +90,9 @@ class Sandbox:
     async def rows(self) -> list[Finding]:
         """What a check-up shows."""
         state = await self.state()
-        found = check_up(state, self._tool, filters=self._filters, held=self._groups.controllers)
-        gone = (Finding("writable", False, f"{place} is not there", f"mkdir -p {place}") for place in self.missing())
-        return [*found, *gone]
+        rows = check_up(state, self._tool, filters=self._filters, held=self._groups.controllers)
+        missing = (Finding("writable", False, f"{place} is not there", f"mkdir -p {place}") for place in self.missing())
+        return [*rows, *missing]
 
     @asynccontextmanager
     async def group(self, caps: Caps) -> AsyncIterator[Group | None]:

@@ -1,0 +1,116 @@
+"""Restoring: what would be done to each path to take it back, and doing it, one by one, each in one move.
+
+Touches files through the history alone; knows neither threads nor the journal.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from quintet.domain.checkpoint import FileChange, FileKind, FileState
+from quintet.domain.errors import STORAGE_ERRORS, QuintetError
+from quintet.domain.ports import FileHistory
+from quintet.engine.changes import CHANGED, Move, by_path, wind_back
+
+OTHER = "what stood there was no file, and cannot be made again"
+GONE = "what stood there was not kept"
+UNKEPT = "what stands there now cannot be put aside first, so replacing it could not be undone"
+
+
+class Brought(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A path that is what it was again; one that was not there is removed."""
+
+    path: str  # absolute
+    removed: bool = False
+
+
+class Conflict(msgspec.Struct, frozen=True, omit_defaults=True):
+    path: str  # absolute
+    why: str
+    forcible: bool = False  # force would bring it back
+
+
+class Plan(msgspec.Struct):
+    changes: list[tuple[str, FileChange]] = []  # (directory, from what is there now to what shall be)
+    conflicts: list[Conflict] = []
+
+    def brought(self) -> tuple[Brought, ...]:
+        back = [Brought(_absolute(d, c), c.after.kind is FileKind.ABSENT) for d, c in self.changes]
+        return tuple(sorted(back, key=lambda b: b.path))
+
+    def left_alone(self) -> tuple[Conflict, ...]:
+        return tuple(sorted(self.conflicts, key=lambda c: c.path))
+
+
+class Restoring:
+    def __init__(self, history: FileHistory) -> None:
+        self._history = history
+
+    async def plan(self, moves: Sequence[Move], *, force: bool, keep: bool) -> Plan:
+        """What would be done to each path. What is to be replaced is put aside on the way."""
+        plan, found = Plan([], []), by_path(moves)
+        wanted: dict[str, list[tuple[str, FileState]]] = {}
+        for directory, paths in _grouped(found).items():
+            states = await self._history.states(directory, [found[p][0].path for p in paths])
+            for absolute, now in zip(paths, states, strict=True):
+                target, why = wind_back(found[absolute], now, force=force)
+                if not target.same_as(now) and (cannot := _unmakeable(target)):
+                    target, why = now, cannot
+                if why:
+                    plan.conflicts.append(Conflict(absolute, why, not force and _helps(found[absolute], now)))
+                if not target.same_as(now):
+                    wanted.setdefault(directory, []).append((absolute, target))
+        for directory, targets in wanted.items():
+            paths = [found[absolute][0].path for absolute, _ in targets]
+            states = await self._history.states(directory, paths, keep=keep)
+            for (absolute, target), path, now in zip(targets, paths, states, strict=True):
+                again, _ = wind_back(found[absolute], now, force=force)
+                if not again.same_as(target):
+                    plan.conflicts.append(Conflict(absolute, CHANGED, not force))  # in this very moment
+                elif keep and not force and _unmakeable(now):
+                    plan.conflicts.append(Conflict(absolute, UNKEPT, now.kind is not FileKind.OTHER))
+                else:
+                    plan.changes.append((directory, FileChange(path, now, target)))
+        return plan
+
+    async def put(self, plan: Plan) -> None:
+        """What cannot be brought back after all is a conflict too; the others are."""
+        absent_first = sorted(
+            plan.changes, key=lambda dc: (dc[1].after.kind is not FileKind.ABSENT, -dc[1].path.count("/"))
+        )
+        for directory, change in absent_first:
+            try:
+                await self._history.put(directory, change.path, change.after)
+            except STORAGE_ERRORS:
+                raise
+            except (QuintetError, OSError) as error:
+                words = error.message if isinstance(error, QuintetError) else (error.strerror or "it failed")
+                plan.conflicts.append(Conflict(_absolute(directory, change), words))
+                plan.changes.remove((directory, change))
+
+
+def _absolute(directory: str, change: FileChange) -> str:
+    return os.path.join(directory, change.path)
+
+
+def _unmakeable(state: FileState) -> str:
+    """Why nobody can make this state again, or nothing."""
+    if state.kind is FileKind.OTHER:
+        return OTHER
+    return GONE if state.kind is not FileKind.ABSENT and not (state.kept or state.git) else ""
+
+
+def _helps(moves: Sequence[Move], now: FileState) -> bool:
+    """Whether force would make the path something else than it is."""
+    forced, _ = wind_back(moves, now, force=True)
+    return not forced.same_as(now) and not _unmakeable(forced) and now.kind is not FileKind.OTHER
+
+
+def _grouped(found: dict[str, list[Move]]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for absolute, moves in found.items():
+        groups.setdefault(moves[0].directory, []).append(absolute)
+    return groups
