@@ -455,7 +455,7 @@ async def test_what_a_killed_quintet_left_goes_when_the_next_one_starts(stage: S
     assert (stage.workspace / ".claude").is_dir()
     await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "quintet", *command, "--home", str(home)],
+        [sys.executable, "-c", "from quintet.cli import main; main()", *command, "--home", str(home)],
         cwd=stage.outside,
         capture_output=True,
         timeout=60,
