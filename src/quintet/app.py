@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import time
@@ -251,6 +252,12 @@ class App:
             self.log.line(warning)
         return found
 
+    async def tidy_workspaces(self) -> None:
+        """Take away what killed processes left in workspaces to cover names with; a look where they left nothing."""
+        with contextlib.suppress(OSError):
+            if os.listdir(self.home / "run" / "sandbox" / "masks"):
+                await self.sandbox.tidy()
+
     async def close(self) -> None:
         await self.turns.shutdown()
         if "models" in self.__dict__:  # made by the first turn
@@ -315,6 +322,8 @@ async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True
         # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
         await asyncio.to_thread(app.feed.mask, "")
     try:
+        if starts_turns:
+            await app.tidy_workspaces()
         yield app
     finally:
         await app.close()
