@@ -75,7 +75,8 @@ def uncertain_rule(rules: Iterable[Rule], spec: ToolSpec, call: Prepared, parsed
     """A rule that denies or asks about some commands, when it cannot be told whether this is one of them."""
     if not call.command:
         return None
-    named = [r for r in rules if r.judgement is not Judgement.ALLOW and r.about(spec) and r.words]
+    # A rule without fixed words speaks of every command: there is nothing to be unsure of.
+    named = [r for r in rules if r.judgement is not Judgement.ALLOW and r.about(spec) and r.fixed]
     if not parsed.understood:
         return named[0] if named else None
     return next((r for r in named if any(_might_fit(argv, r.fixed) for argv in parsed.commands)), None)
@@ -96,7 +97,7 @@ def _names(pattern: str, target: str, *, allowing: bool) -> bool:
 
 
 def _restricts(rule: Rule, call: Prepared, parsed: ParsedCommand) -> bool:
-    if not rule.words:
+    if not rule.fixed:
         return True
     if not call.command:
         return names_target(rule, call)

@@ -330,3 +330,22 @@ def test_a_command_rule_that_could_never_match_is_refused(pattern: str) -> None:
 @pytest.mark.parametrize("command", ["g=git; $g push", "git --attr-source HEAD push"])
 def test_a_broad_allow_does_not_open_a_way_around_a_deny_rule(rules: dict[str, str], command: str) -> None:
     assert judge(run(command), mode=Mode.ALLOW, rules=rules).judgement is not Judgement.ALLOW
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize(
+    "command", ["ls", "git $x", "$x", "python -c x", "A=1 x; ls | wc", "", "ls (", "sh -c 'ls $x'"]
+)
+@pytest.mark.parametrize("pattern", ["shell: *", "*: *"])
+def test_a_rule_of_only_a_star_speaks_of_every_command(mode: Mode, command: str, pattern: str) -> None:
+    call = run(command or "# nothing")
+    assert judge(call, mode=mode, rules={pattern: "deny"}).judgement is Judgement.DENY
+    assert judge(call, mode=mode, rules={pattern: "ask"}).judgement is Judgement.ASK
+
+
+def test_a_rule_of_only_a_star_allows_what_is_understood_and_asks_about_what_can_be_remembered() -> None:
+    assert judge(run("make && ls $x"), rules={"shell: *": "allow"}).judgement is Judgement.ALLOW
+    assert judge(run("python -c x"), rules={"shell: *": "allow"}).judgement is Judgement.ASK
+    asked = judge(run("git status"), mode=Mode.ALLOW, rules={"shell: *": "ask"})
+    assert (asked.rule, asked.offers[0].pattern) == ("shell: *", ("git", "status"))
+    assert judge(run("git status"), mode=Mode.ALLOW, rules={"shell: *": "ask"}, grants=(grant(),)).grants == ("grt_1",)
