@@ -145,7 +145,8 @@ async def _rules(invocation: Invocation, app: App) -> int:
 
 
 def _words(grant: Grant) -> str:
-    return GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope, grant.exact, grant.network).words()
+    offer = GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope, grant.exact, grant.network, grant.scripts)
+    return offer.words()
 
 
 async def _revoke(invocation: Invocation, app: App) -> int:

