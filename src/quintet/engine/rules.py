@@ -79,7 +79,7 @@ def uncertain_rule(rules: Iterable[Rule], spec: ToolSpec, call: Prepared, parsed
     named = [r for r in rules if r.judgement is not Judgement.ALLOW and r.about(spec) and r.fixed]
     if not parsed.understood:
         return named[0] if named else None
-    return next((r for r in named if any(_might_fit(argv, r.fixed) for argv in parsed.commands)), None)
+    return next((r for r in named if any(_might_fit(a, r.fixed) or _holds(a, r) for a in parsed.commands)), None)
 
 
 def names_target(rule: Rule, call: Prepared) -> bool:
@@ -108,6 +108,7 @@ def _restricts(rule: Rule, call: Prepared, parsed: ParsedCommand) -> bool:
 
 
 _GIT_OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--attr-source", "--exec-path")
+SKIPPED = 16  # words of options looked past within the arguments of another program, so that a long line costs no time
 _BROKEN_UP = re.compile(r"[\s'\"`(){}$<>;&|\\]+")
 
 
@@ -129,6 +130,21 @@ def _might_fit(argv: Sequence[str], fixed: Sequence[str]) -> bool:
         return True  # among the options that were skipped
     known = plain[: plain.index(UNKNOWN_WORD)] if UNKNOWN_WORD in plain else plain
     return len(known) < len(fixed) and tuple(known) == tuple(fixed[: len(known)])
+
+
+_ONLY_TALK = frozenset({"echo", "printf", "grep", "egrep", "fgrep"})
+
+
+def _holds(argv: Sequence[str], rule: Rule) -> bool:
+    """Whether another program is given the words of the rule: nobody knows every program that runs what it is given."""
+    if argv[0] in _ONLY_TALK:
+        return False
+    size = len(rule.fixed)
+    if any(tuple(_plainly(argv[n : n + size + SKIPPED])[:size]) == rule.fixed for n in range(1, len(argv))):
+        return True
+    # In one word with others only what is more than a name: a message may well say "make".
+    inside = [w for word in argv[1:] if " " in word or "\t" in word for w in _BROKEN_UP.split(word.replace("=", " "))]
+    return size > 1 and _mentions(inside, rule.fixed)
 
 
 def _mentions(words: Sequence[str], fixed: Sequence[str]) -> bool:

@@ -392,3 +392,21 @@ def test_what_is_remembered_of_a_script_is_about_its_content() -> None:
     assert judge(call, grants=(loose,)).judgement is Judgement.ASK
     beside = judge(run("git status && timeout 5 ./x.sh", scripts=("", "", "aa")), grants=(grant(id="grt_2"), kept))
     assert (beside.judgement, beside.grants) == (Judgement.ALLOW, ("grt_2", "grt_1"))
+
+
+@pytest.mark.req("security:S24")
+@pytest.mark.parametrize(
+    "command",
+    ["strange --do git push", "strange /usr/bin/git -C x push", "strange 'then git push'", "git bisector git push"],
+)
+def test_the_words_of_a_deny_rule_in_the_hands_of_another_program_are_asked_about(command: str) -> None:
+    for judgement in ("deny", "ask"):
+        verdict = judge(run(command), mode=Mode.ALLOW, rules={"shell: git push *": judgement, "shell": "allow"})
+        assert (verdict.judgement, verdict.offers) == (Judgement.ASK, ())
+    assert judge(run(command), mode=Mode.ALLOW).judgement is Judgement.ALLOW
+
+
+@pytest.mark.parametrize("command", ["echo git push", "grep -n 'git push' x", "git commit -m 'make it so'", "git pull"])
+def test_a_deny_rule_does_not_hold_up_words_that_nobody_runs(command: str) -> None:
+    rules = {"shell: git push *": "deny", "shell: make *": "deny"}
+    assert judge(run(command), mode=Mode.ALLOW, rules=rules).judgement is Judgement.ALLOW

@@ -142,6 +142,22 @@ def test_words_are_those_that_bash_gives_to_a_program() -> None:
     assert sum(parsed.understood and UNKNOWN_WORD not in parsed.commands[0] for parsed in read.values()) > 300
 
 
+RUNS_ANOTHER = """
+tar xf a --to-comm='git push' | sort a --compress-prog=git | git rebase --ex 'git push' main
+git grep --open-files=git x | sed p x --expression='1e git push' | sed p x -f s | split --filter='git push' x
+fd -x git push | socat - EXEC:'git push' | start-stop-daemon --exec git | prlimit --nofile=3 git push
+setpriv --no-new-privs git push | proxychains git push | tini -- git push | numactl -N 0 git push | npx git push
+uvx git push | xvfb-run git push | dbus-run-session git push | tmux new 'git push' | ip netns exec x git push
+hyperfine 'git push' | git clone --config core.fsmonitor=x u | git config core.pager get
+"""
+
+
+@pytest.mark.req("security:S24")
+@pytest.mark.parametrize("text", [c.strip() for line in RUNS_ANOTHER.strip().splitlines() for c in line.split(" | ")])
+def test_a_program_that_runs_another_is_no_way_around_a_deny_rule(text: str) -> None:
+    assert judged(text, Mode.ALLOW, {"shell: git push *": "deny"}) is not Judgement.ALLOW
+
+
 DESTRUCTIVE = """
 rm -rf build | rm -fr x | rm -r -f x | rm --recursive x | rm -Rv x | /bin/rm -rf x | git push --force
 git push -f origin x | git push --force-with-lease | git push origin +main | git push origin :main
