@@ -166,6 +166,13 @@ git checkout . | git branch -D x | git stash drop | git stash clear | git -C x r
 git filter-branch x | dd if=/dev/zero of=x | mkfs.ext4 /dev/sda | shutdown now | reboot | chmod -R 777 .
 chown -R me . | truncate -s 0 x | killall node | pkill -f x | kubectl delete pod x | terraform destroy
 docker system prune -a | npm publish | shred x | rsync -a --delete a b | git restore .
+redis-cli flushall | redis-cli -n 1 FLUSHDB | aws s3 rm s3://b --recursive | aws s3 rb s3://b --force
+aws ec2 terminate-instances --instance-ids i | aws rds delete-db-instance --x y | gcloud compute instances delete x
+az group delete -n x | rake db:drop | bundle exec rake db:reset | rails db:reset | prisma migrate reset
+npx prisma migrate reset | docker compose down -v | docker-compose down --volumes | pulumi destroy | dropuser x
+git checkout src/a.py | git checkout HEAD~1 a | git checkout Makefile README.md | rm * | rm a b | rm -f src/*.py
+rm --recur x | git push --forc | git checkout -B main | psql -c "DROP USER x" | mysql -e "truncate users"
+mongosh --eval "db.dropDatabase()" | python manage.py flush
 """
 
 
@@ -204,7 +211,9 @@ def test_destructive_lines_in_disguise_are_known(command: str) -> None:
 ORDINARY = """
 rm x | ls -R | git push | git reset x | git commit -m 'reset --hard' | git checkout main | git stash | cat a
 git branch -d x | git clean -n | echo hi && ls -la | chmod +x a | npm install | git log --oneline
-grep -r 'form' . | docker ps | git restore --staged x
+grep -r 'form' . | docker ps | git restore --staged x | git checkout feature/x | git checkout -b new origin/main
+git checkout v1.2 | rm -f a.txt | docker compose down | docker compose up -d | aws s3 ls | gcloud auth list
+rake test | prisma generate | redis-cli get x | psql -c 'select 1' | python manage.py test | rails server -v
 """
 
 
