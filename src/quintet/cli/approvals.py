@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from quintet.app import App
 from quintet.cli.event_json import encode_line, interaction_json, iso
@@ -38,7 +39,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     answering = action("answer", "answer a question")
     answering.add_argument("interaction")
     answering.add_argument("choices", nargs="+", help="one answer per question; several labels as A,B")
-    action("rules", "rules and grants in force")
+    action("rules", "rules and grants in force, with those of the project around this directory")
     action("revoke", "take a grant back").add_argument("grant")
 
 
@@ -129,17 +130,21 @@ async def _answer(invocation: Invocation, app: App, answer: Answer) -> int:
 
 async def _rules(invocation: Invocation, app: App) -> int:
     grants = await app.journal.grants()
+    rules = (*app.policy.rules, *app.project_policy(os.getcwd()).rules)
     if invocation.json:
-        for rule in app.policy.rules:
-            invocation.screen.raw(encode_line({"rule": rule.text, "judgement": rule.judgement}))
+        for rule in rules:
+            line = {"rule": rule.text, "judgement": rule.judgement, "file": rule.file or "config.toml"}
+            invocation.screen.raw(encode_line(line))
         for grant in grants:
             invocation.screen.raw(encode_line(grant))
         return 0
-    for rule in app.policy.rules:
-        invocation.screen.line(f'config.toml     {rule.judgement:<6} "{safe_line(rule.text)}"')
+    for rule in rules:
+        invocation.screen.line(
+            f'{safe_line(rule.file) or "config.toml":<15} {rule.judgement:<6} "{safe_line(rule.text)}"'
+        )
     for grant in grants:
         invocation.screen.line(f"{grant.id}  allow  {safe_line(_words(grant))}")
-    if not grants and not app.policy.rules:
+    if not grants and not rules:
         invocation.screen.note("No rules and no grants: each protocol's own mode decides.")
     return 0
 

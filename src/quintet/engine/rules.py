@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
+import os.path
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
@@ -28,6 +31,13 @@ class Rule(msgspec.Struct, frozen=True):
     words: tuple[str, ...]  # of a command; a trailing * stands for any further words
     judgement: Judgement
     text: str
+    file: str = ""  # of a project that says so; else it is the person's own
+    roots: tuple[str, ...] = ()  # where a relative path pattern begins: the project of the turn
+
+    @property
+    def named(self) -> str:
+        """As a person is told of it."""
+        return f"{self.text} in {self.file}" if self.file else self.text
 
     def about(self, spec: ToolSpec) -> bool:
         return self.tool in (spec.name, "*")
@@ -45,8 +55,8 @@ class Rule(msgspec.Struct, frozen=True):
         return self.words[:-1] if self.words and self.words[-1] == "*" else self.words
 
 
-def parse_rules(lines: Mapping[str, str]) -> tuple[Rule, ...]:
-    """Rules as configured; raises Invalid naming the line."""
+def parse_rules(lines: Mapping[str, str], file: str = "") -> tuple[Rule, ...]:
+    """Rules as configured, in a project's file where one is given; raises Invalid naming the line."""
     rules = []
     for text, word in lines.items():
         tool, colon, pattern = text.partition(":")
@@ -61,8 +71,18 @@ def parse_rules(lines: Mapping[str, str]) -> tuple[Rule, ...]:
                 f'[policy.rules] "{text}" can never match: words are compared whole.',
                 next_step='Let a * stand alone at the end, for any further words: "shell: git push *".',
             )
-        rules.append(Rule(tool.strip(), words, Judgement(word), text))
+        if tool.strip() != "shell" and words and words[0].startswith("~"):
+            raise Invalid(
+                f'[policy.rules] "{text}" can never match: paths are compared whole.',
+                next_step="Write the path from the root, or from the project's directory.",
+            )
+        rules.append(Rule(tool.strip(), words, Judgement(word), text, file))
     return tuple(rules)
+
+
+def anchored(rules: Iterable[Rule], roots: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules as they hold for a turn in this project."""
+    return tuple(msgspec.structs.replace(rule, roots=roots) for rule in rules)
 
 
 def strictest_rule(rules: Iterable[Rule], spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> Rule | None:
@@ -86,14 +106,31 @@ def names_target(rule: Rule, call: Prepared) -> bool:
     """Whether a rule of a tool that is not the shell speaks of everything this call is about."""
     pattern = " ".join(rule.words)
     allowing = rule.judgement is Judgement.ALLOW
-    found = [_names(pattern, target, allowing=allowing) for target in call.paths or call.content[1:2]]
+    found = [_names(rule, pattern, target, allowing=allowing) for target in call.paths or call.content[1:2]]
     return bool(found) and (all(found) if allowing else any(found))
 
 
-def _names(pattern: str, target: str, *, allowing: bool) -> bool:
+def _names(rule: Rule, pattern: str, target: str, *, allowing: bool) -> bool:
     if "://" in target:
         return fits_address(pattern, target, allowing=allowing)
-    return fnmatch.fnmatchcase(target, pattern)
+    patterns = _from_the_root(pattern, rule.roots, allowing=allowing) if target.startswith("/") else [pattern]
+    if allowing:
+        return any(fnmatch.fnmatchcase(target, p) for p in patterns)
+    # The file system may take other spellings for the same file; then a no must hold for them as well.
+    return any(fnmatch.fnmatchcase(_folded(target), _folded(p)) for p in patterns)
+
+
+def _from_the_root(pattern: str, roots: Sequence[str], *, allowing: bool) -> list[str]:
+    if pattern.startswith(("/", "*")):
+        return [pattern]
+    relative = os.path.normpath(pattern)
+    if not roots:
+        return [] if allowing else [f"*/{relative}"]
+    return [os.path.normpath(f"{glob.escape(root)}/{relative}") for root in roots]
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
 
 
 def _restricts(rule: Rule, call: Prepared, parsed: ParsedCommand) -> bool:

@@ -23,12 +23,12 @@ READ = ToolSpec("read", "", {}, Effect.NONE)
 def judge(
     call: Prepared, spec: ToolSpec = SHELL, mode: Mode = Mode.ASK, *, rules: dict[str, str] | None = None,
     grants: tuple[Grant, ...] = (), protocol: str = "cli", now_ms: int = 0, required: bool | None = None,
-    project_rules: dict[str, str] | None = None,
+    project_rules: dict[str, str] | None = None, roots: tuple[str, ...] = (),
 ) -> Verdict:  # fmt: skip
     policy = Policy(parse_rules(rules or {}), ShellCommandParser(), sandbox_required=required)
     return policy.judge(
         spec, call, mode, grants, protocol=protocol, root="thr_r", project="prj_p", now_ms=now_ms,
-        rules=parse_rules(project_rules or {}),
+        rules=parse_rules(project_rules or {}, "/w/.quintet/config.toml"), roots=roots,
     )  # fmt: skip
 
 
@@ -410,3 +410,47 @@ def test_the_words_of_a_deny_rule_in_the_hands_of_another_program_are_asked_abou
 def test_a_deny_rule_does_not_hold_up_words_that_nobody_runs(command: str) -> None:
     rules = {"shell: git push *": "deny", "shell: make *": "deny"}
     assert judge(run(command), mode=Mode.ALLOW, rules=rules).judgement is Judgement.ALLOW
+
+
+@pytest.mark.parametrize("pattern", ["secrets/*", "./secrets/*", "src/../secrets/*", "/w [1]/secrets/*", "*/secrets/*"])
+@pytest.mark.parametrize("whose", ["rules", "project_rules"])
+def test_a_relative_path_in_a_rule_begins_at_the_root_of_the_project(pattern: str, whose: str) -> None:
+    if pattern.startswith("/"):
+        pattern = "/w [[]1]/secrets/*"
+    said: dict[str, Any] = {whose: {f"write: {pattern}": "deny"}, "roots": ("/w [1]",)}
+    inside, outside = (Prepared("x", {}, paths=(p,)) for p in ("/w [1]/secrets/key", "/w [1]/src/key"))
+    assert judge(inside, WRITE, Mode.ALLOW, **said).judgement is Judgement.DENY
+    assert judge(outside, WRITE, Mode.ALLOW, **said).judgement is Judgement.ALLOW
+
+
+def test_a_relative_path_in_an_allow_rule_opens_nothing_elsewhere() -> None:
+    rules = {"write: docs/*": "allow"}
+    for path, expected in (
+        ("/w/docs/a", Judgement.ALLOW),
+        ("/v/docs/a", Judgement.ASK),
+        ("/w/x/docs/a", Judgement.ASK),
+    ):
+        assert judge(Prepared("x", {}, paths=(path,)), WRITE, rules=rules, roots=("/w",)).judgement is expected
+    assert judge(Prepared("x", {}, paths=("/w/docs/a",)), WRITE, rules=rules).judgement is Judgement.ASK
+
+
+def test_a_path_rule_with_a_tilde_is_refused_since_it_could_never_match() -> None:
+    with pytest.raises(Invalid, match="never match"):
+        parse_rules({"write: ~/x": "deny"})
+
+
+@pytest.mark.req("security:S18")
+@pytest.mark.parametrize("path", ["/w/Secr\u00e9ts/KEY", "/w/secre\u0301ts/key", "/w/SECRE\u0301TS/key"])
+def test_a_path_rule_that_says_no_holds_for_every_spelling_and_one_that_allows_for_its_own(path: str) -> None:
+    call = Prepared("x", {}, paths=(path,))
+    for judgement in (Judgement.DENY, Judgement.ASK):
+        rules = {"write: secr\u00e9ts/*": judgement.value}
+        assert judge(call, WRITE, Mode.ALLOW, rules=rules, roots=("/w",)).judgement is judgement
+    assert judge(call, WRITE, rules={"write: secr\u00e9ts/*": "allow"}, roots=("/w",)).judgement is Judgement.ASK
+
+
+def test_a_rule_of_the_project_is_told_with_its_file() -> None:
+    denied = judge(run("make"), mode=Mode.ALLOW, project_rules={"shell: make *": "deny"})
+    assert denied.rule == "shell: make * in /w/.quintet/config.toml"
+    assert judge(run("make"), project_rules={"shell: make *": "ask"}).rule == "shell: make * in /w/.quintet/config.toml"
+    assert judge(run("make"), rules={"shell: make *": "deny"}).rule == "shell: make *"
