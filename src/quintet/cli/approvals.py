@@ -65,12 +65,15 @@ async def _list(invocation: Invocation, app: App) -> int:
     return 0
 
 
-def describe(interaction: Interaction) -> str:
+BY_FLAG = "--for thread, project or always"
+
+
+def describe(interaction: Interaction, remember_by: str = BY_FLAG) -> str:
     """Everything a person needs to decide, whole, with nothing a terminal would obey or an eye would miss."""
     head = f"{interaction.id}  {iso(interaction.created_ms)[:16]}  thread {interaction.thread}"
     match interaction.request:
         case Approval() as approval:
-            lines = [head, *_approval_lines(approval)]
+            lines = [head, *_approval_lines(approval, remember_by)]
         case Question(items=items):
             lines = [head]
             for item in items:
@@ -81,7 +84,7 @@ def describe(interaction: Interaction) -> str:
     return "\n".join(lines)
 
 
-def _approval_lines(approval: Approval) -> list[str]:
+def _approval_lines(approval: Approval, remember_by: str) -> list[str]:
     lines = [f"  {shown_line(approval.tool)}: {shown_line(approval.title)}"]
     if approval.command:
         # Further lines are marked, so that a command cannot pass for what stands below it.
@@ -93,8 +96,10 @@ def _approval_lines(approval: Approval) -> list[str]:
     lines += [f"  note: {shown_line(note)}" for note in approval.notes]
     lines += [f"  {line}" for line in shown(approval.diff).split("\n")] if approval.diff else []
     if approval.offers:
-        lines.append("  could be remembered (--for thread, project or always):")
-        lines += [f"    {shown_line(offer.words())}" for offer in approval.offers[:1]]
+        # The offers differ only in how far they reach.
+        first = approval.offers[0]
+        lines.append(f"  could be remembered ({remember_by}):")
+        lines.append(f"    {shown_line(first.words().removesuffix(f' ({first.scope})'))}")
     return lines
 
 
