@@ -247,7 +247,7 @@ class App:
     def project_policy(self, directory: str) -> ProjectPolicy:
         """What the files of the project around this directory add; read anew for each turn."""
         roots = dict.fromkeys((project_root(directory), worktree_root(directory)))
-        found = together([project_policy(read_project_config(root)) for root in roots])
+        found = together([project_policy(read_project_config(root)) for root in roots], tuple(roots))
         for warning in found.warnings:
             self.log.line(warning)
         return found
