@@ -70,8 +70,10 @@ class Restoring:
                 again, _ = wind_back(found[absolute], now, force=force)
                 if not again.same_as(target):
                     plan.conflicts.append(Conflict(absolute, CHANGED, not force))  # in this very moment
-                elif keep and _unmakeable(now):
-                    plan.conflicts.append(Conflict(absolute, UNKEPT))  # not even by force: it would be lost for good
+                elif keep and _unmakeable(now) and not (force and _left_by_us(found[absolute], now)):
+                    # What somebody else put there would be lost for good; what the thread made may go by force.
+                    forcible = not force and _left_by_us(found[absolute], now)
+                    plan.conflicts.append(Conflict(absolute, UNKEPT, forcible))
                 else:
                     plan.changes.append((directory, FileChange(path, now, target)))
         return plan
@@ -105,10 +107,16 @@ def _unmakeable(state: FileState) -> str:
     return GONE if state.kind is not FileKind.ABSENT and not (state.kept or state.git) else ""
 
 
+def _left_by_us(moves: Sequence[Move], now: FileState) -> bool:
+    newest = moves[0]
+    return newest.known and now.kind is FileKind.FILE and now.same_as(newest.after)
+
+
 def _helps(moves: Sequence[Move], now: FileState) -> bool:
     """Whether force would make the path something else than it is."""
     forced, _ = wind_back(moves, now, force=True)
-    return not forced.same_as(now) and not _unmakeable(forced) and now.kind is not FileKind.OTHER
+    lost = _unmakeable(now) and not _left_by_us(moves, now)
+    return not forced.same_as(now) and not _unmakeable(forced) and not lost
 
 
 def _grouped(found: dict[str, list[Move]]) -> dict[str, list[str]]:
