@@ -115,8 +115,7 @@ def _left_by_us(moves: Sequence[Move], now: FileState) -> bool:
 def _helps(moves: Sequence[Move], now: FileState) -> bool:
     """Whether force would make the path something else than it is."""
     forced, _ = wind_back(moves, now, force=True)
-    lost = _unmakeable(now) and not _left_by_us(moves, now)
-    return not forced.same_as(now) and not _unmakeable(forced) and not lost
+    return not forced.same_as(now) and not _unmakeable(forced) and now.kind is not FileKind.OTHER
 
 
 def _grouped(found: dict[str, list[Move]]) -> dict[str, list[str]]:

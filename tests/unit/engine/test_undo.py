@@ -417,8 +417,8 @@ async def test_what_somebody_put_there_and_cannot_be_kept_is_not_even_replaced_b
     for force in (False, True):
         done = await undo(one, thread, force=force)
         assert [c.path for c in done.conflicts] == [str(work / "made")]
-        assert not done.conflicts[0].forcible
         assert (work / "made").read_text() == "P" * 30
+    assert (done.conflicts[0].why, done.conflicts[0].forcible) == (UNKEPT, False)
 
 
 @pytest.mark.req("mechanisms:M8.own")
