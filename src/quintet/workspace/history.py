@@ -54,7 +54,7 @@ class WorkspaceHistory:
             budget = Budget(NAMED_LIMIT)
             inner = sorted({inner_path(directory, path) for path in paths})
             entries = await stoppable(self._keeper.before, directory, inner, budget)
-            manifest = Manifest("paths", now_ns(), tuple(entries))
+            manifest = Manifest("paths", await on_disk(now_ns), tuple(entries))
         else:
             budget = Budget()
             manifest = await self._everything(directory, budget, notes)
@@ -219,7 +219,8 @@ class WorkspaceHistory:
         notes += walked.notes()
         entries = await stoppable(self._keeper.before, directory, [*walked.files, *walked.rules], budget)
         rooms = await on_disk(room_modes, directory, walked.files, walked.directories)
-        return Manifest("walk", now_ns(), tuple(entries), rooms=rooms, cut=walked.cut, directories=walked.directories)
+        moment = await on_disk(now_ns)
+        return Manifest("walk", moment, tuple(entries), rooms=rooms, cut=walked.cut, directories=walked.directories)
 
     async def _dirty(self, layout: Layout, budget: Budget, notes: list[str]) -> Manifest:
         """In git: what is not as in the index. The index itself is kept, to ask again with it afterwards."""
@@ -241,7 +242,7 @@ class WorkspaceHistory:
         clean = sorted({*found.tracked} - {*paths})
         return Manifest(
             "git",
-            now_ns(),
+            await on_disk(now_ns),
             tuple(entries),
             index=digest,
             index_ns=index.mtime_ns if index else 0,

@@ -14,16 +14,27 @@ from collections.abc import Collection, Iterable, Iterator
 from quintet.workspace.kernel import born_ns
 from quintet.workspace.tree import Tree
 
-_COARSE = 5  # CLOCK_REALTIME_COARSE: Linux stamps files with it, and it lies a little behind the exact clock
+_COARSE = 5  # CLOCK_REALTIME_COARSE: it goes in steps of some milliseconds, so it lies a little behind the exact clock
+_STEP_S = 0.0005
+_STEPS = 100
 _LOOK_LIMIT = 5_000
 
 
 def now_ns() -> int:
-    """A moment that the time of no file made from now on lies before."""
+    """A moment between everything written until now and everything written from now on.
+
+    Linux stamps files by the coarse clock, or by the exact one where somebody has just looked. So the moment is taken
+    from the exact one, and then it is waited until the coarse one has come by: at most one of its steps.
+    """
+    moment = time.time_ns()
     try:
-        return time.clock_gettime_ns(_COARSE)
+        for _ in range(_STEPS):
+            if time.clock_gettime_ns(_COARSE) > moment:
+                break
+            time.sleep(_STEP_S)
     except (OSError, AttributeError):
-        return time.time_ns()
+        pass  # no such clock: files are stamped by the exact one
+    return moment + 1
 
 
 def old_ones(directory: str, paths: Iterable[str], since_ns: int) -> dict[str, int]:
