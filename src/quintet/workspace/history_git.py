@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import re
+import time
 from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,6 +31,8 @@ _CHANGED = ("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignor
 ARGUMENTS = 400  # paths in one command line
 _REFRESH_OVER = 300  # files that look changed: more of them mean that the index is stale, not that all were edited
 _FLAGS = ("ls-files", "-v", "-z")
+_INDEXES = 4  # remembered
+_IGNORED_FOR_S = 30.0
 PASSED_LIMIT = 20_000  # files that git is told to pass over, looked at nevertheless
 _ROOMS_LIMIT = 1_000  # directories that hold nothing tracked, looked into for more of them
 _GITLINK = 0o160000
@@ -74,8 +77,8 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
     """What differs from the index. `settle`: where very much seems to, let git look at the contents first; the index is
     then another one."""
     (lines, hidden), ((files, directories, nested), flags) = await together(
-        together(_lines(repository, *_CHANGED), _lines(repository, *_IGNORED)),
-        together(_others(repository), _lines(repository, *_FLAGS)),
+        together(_lines(repository, *_CHANGED), _ignored(repository, fresh=not settle)),
+        together(_others(repository), _flags(repository)),
     )
     better: Index | None = None
     if settle and len(lines) > 2 * _REFRESH_OVER:
@@ -92,11 +95,37 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
         tuple(path for path in rooms if _name(os.fsencode(path))),
         tuple(os.fsdecode(path) for path in nested),
         tuple(name for path in hidden if (name := _name(path)) and is_rules(name)),
-        tuple(name for line in flags if _is_passed(line) and (name := _name(line[2:]))),
+        tuple(name for line in flags if line and _is_passed(line) and (name := _name(line[2:]))),
         tuple(name for line in flags if (name := _name(line[2:]))) if len(flags) <= LOOK_LIMIT else (),
         (*odd, *(os.fsdecode(path) for path in files if _name(path) is None)),
     )
     return found, better
+
+
+async def _ignored(repository: Repository, *, fresh: bool) -> list[bytes]:
+    """What is ignored, a whole directory as one line. It costs a second walk and rarely changes, so before a call a
+    list that is a little old will do: an ignore file it misses only means that what comes to sight is told as old."""
+    top, now = repository.layout.top, time.monotonic()
+    at, lines = repository.ignored.get(top, (0.0, []))
+    if fresh or not at or now - at > _IGNORED_FOR_S:
+        lines = await _lines(repository, *_IGNORED)
+        while len(repository.ignored) >= _INDEXES:
+            del repository.ignored[next(iter(repository.ignored))]
+        repository.ignored[top] = (now, lines)
+    return lines
+
+
+async def _flags(repository: Repository) -> list[bytes]:
+    """Every tracked file behind a letter. Told by the index alone, so it is asked for once while that is the same."""
+    known = repository.remembered.get(repository.index)
+    if known is None:
+        known = await _lines(repository, *_FLAGS)
+        if len(known) > LOOK_LIMIT:
+            known = [line if _is_passed(line) else b"" for line in known]  # the others' names are not needed
+        while len(repository.remembered) >= _INDEXES:
+            del repository.remembered[next(iter(repository.remembered))]
+        repository.remembered[repository.index] = known
+    return known
 
 
 def _is_passed(line: bytes) -> bool:
