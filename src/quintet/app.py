@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import time
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quintet.config import Config, home_directory, load_config, make_home
-from quintet.domain.checkpoint import Compared, FileState, Secured
-from quintet.domain.errors import Invalid
+from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
+from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.ports import Clock, FileHistory, Journal, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
@@ -107,8 +108,11 @@ class LateFileHistory:
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         return await self._history.states(directory, paths, keep=keep)
 
-    async def put(self, directory: str, path: str, state: FileState) -> None:
-        await self._history.put(directory, path, state)
+    async def put(self, directory: str, path: str, state: FileState, expected: FileState | None = None) -> None:
+        await self._history.put(directory, path, state, expected)
+
+    async def put_all(self, directory: str, changes: Sequence[FileChange]) -> list[QuintetError | OSError | None]:
+        return await self._history.put_all(directory, changes)
 
     async def content(self, directory: str, state: FileState) -> bytes | None:
         return await self._history.content(directory, state)
@@ -249,10 +253,16 @@ class App:
     def project_policy(self, directory: str) -> ProjectPolicy:
         """What the files of the project around this directory add; read anew for each turn."""
         roots = dict.fromkeys((project_root(directory), worktree_root(directory)))
-        found = together([project_policy(read_project_config(root)) for root in roots])
+        found = together([project_policy(read_project_config(root)) for root in roots], tuple(roots))
         for warning in found.warnings:
             self.log.line(warning)
         return found
+
+    async def tidy_workspaces(self) -> None:
+        """Take away what killed processes left in workspaces to cover names with; a look where they left nothing."""
+        with contextlib.suppress(OSError):
+            if os.listdir(self.home / "run" / "sandbox" / "masks"):
+                await self.sandbox.tidy()
 
     async def close(self) -> None:
         await self.turns.shutdown()
@@ -318,6 +328,8 @@ async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True
         # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
         await asyncio.to_thread(app.feed.mask, "")
     try:
+        if starts_turns:
+            await app.tidy_workspaces()
         yield app
     finally:
         await app.close()

@@ -184,3 +184,42 @@ def test_questions_are_asked_one_after_the_other_by_number_or_label(tmp_path: Pa
     (result,) = [i["body"]["text"] for i in items if "Which way? ->" in i["body"].get("text", "")]
     assert "Which way? -> right" in result
     assert sorted(result.splitlines()[1].removeprefix("Which colours? -> ").split(", ")) == ["blue", "red"]
+
+
+REMEMBERED = (
+    'scope: turn\ntool_call: shell {"command": "touch first"}\n---\n'
+    'tool_call: shell {"command": "touch first"}\n---\ntext: "end"\n'
+)
+
+
+@pytest.mark.parametrize(("typed", "scope"), [("t", "thread"), ("p", "project"), ("ALWAYS", "always")])
+def test_what_could_be_remembered_is_said_and_chosen_by_a_letter(tmp_path: Path, typed: str, scope: str) -> None:
+    config = "[sandbox]\nrequired = false\n"
+    screen = Terminal(write_home(tmp_path / "home", REMEMBERED, config), tmp_path)
+    try:
+        shown = screen.until("or yes and for this [t]hread, this [p]roject, [a]lways:")
+        if "NOT SANDBOXED" in shown:
+            pytest.skip("without a sandbox nothing is remembered")
+        assert "could be remembered (t, p or a):\n    shell: touch first\n" in shown
+        screen.type("x\n")
+        screen.until("please answer y, t, p, a or n")
+        screen.until("[a]lways:")
+        screen.type(f"{typed}\n")
+        assert screen.wait() == 0, screen.shown  # the second call was not asked about
+    finally:
+        screen.close()
+    (rule,) = quintet("approvals", "rules", "--json", home=tmp_path / "home").lines
+    assert (rule["pattern"], rule["scope"], rule["exact"]) == (["touch", "first"], scope, True)
+
+
+def test_the_rules_of_the_project_are_listed_with_their_file(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", "", '[policy.rules]\n"shell: make" = "allow"\n')
+    file = tmp_path / ".quintet" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('[policy.rules]\n"shell: git push *" = "deny"\n')
+    listed = quintet("approvals", "rules", "--json", home=home, cwd=tmp_path).lines
+    assert [(r["rule"], r["file"]) for r in listed] == [
+        ("shell: make", "config.toml"),
+        ("shell: git push *", str(file)),
+    ]
+    assert str(file) in quintet("approvals", "rules", home=home, cwd=tmp_path).out

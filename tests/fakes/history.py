@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState, Secured
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Drifted, Invalid, QuintetError
 
 ABSENT = FileState()
 
@@ -54,7 +54,20 @@ class KeptFiles:
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         return [self._state(directory, path, keep=keep) for path in paths]
 
-    async def put(self, directory: str, path: str, state: FileState) -> None:
+    async def put_all(self, directory: str, changes: Sequence[FileChange]) -> list[QuintetError | OSError | None]:
+        failed: list[QuintetError | OSError | None] = []
+        for change in changes:
+            try:
+                await self.put(directory, change.path, change.after, change.before)
+            except (QuintetError, OSError) as error:
+                failed.append(error)
+            else:
+                failed.append(None)
+        return failed
+
+    async def put(self, directory: str, path: str, state: FileState, expected: FileState | None = None) -> None:
+        if expected is not None and not self._state(directory, path, keep=False).same_as(expected):
+            raise Drifted(f"{path} was changed in this moment.")
         target = Path(directory, path)
         if state.kind is FileKind.ABSENT:
             target.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 from quintet.app import open_app
 from quintet.domain import event as ev
 from quintet.domain.event import Event
-from quintet.domain.item import TextPart
+from quintet.domain.item import TextPart, ToolCall
 from quintet.domain.principal import local
 from quintet.domain.thread import ThreadSettings
 from quintet.domain.turn import Mode, TurnState
@@ -191,6 +192,34 @@ async def test_a_cancel_ends_the_turn_within_a_second_and_its_processes_within_t
     ends.sort()
     assert ends[int(len(ends) * 0.99)] < 1.0
     assert max(trees) < 2.0
+
+
+@pytest.mark.req("reliability:R14", "mechanisms:M8.cancel")
+@pytest.mark.timeout(tiers.limit_s(90))
+async def test_a_cancel_while_files_are_put_aside_ends_the_turn_within_a_second(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    for room in range(40):
+        (work / f"d{room}").mkdir(parents=True)
+        for number in range(500):
+            (work / f"d{room}" / f"{number}").touch()
+    secured = asyncio.Event()
+    async with open_app(str(write_home(tmp_path / "home")), "stopping") as app:
+        thread = (await app.threads.create(ThreadSettings(str(work)))).id
+
+        def listen(events: Sequence[Event]) -> None:
+            if any(isinstance(e.payload, ev.ItemAdded) and isinstance(e.payload.item.body, ToolCall) for e in events):
+                secured.set()  # the model has called; what the call could destroy is put aside next
+
+        app.journal.listen(listen)
+        started = await app.turns.start(thread, (TextPart("run touch ran"),), app.starter(ME, mode=Mode.ALLOW))
+        await asyncio.wait_for(secured.wait(), 20)
+        begun = time.monotonic()
+        ended = await app.turns.cancel(started.turn.id, ME, "enough")
+        taken = time.monotonic() - begun
+    assert ended.state is TurnState.CANCELLED
+    assert not (work / "ran").exists()
+    figures("cancel while files are put aside", [taken])
+    assert taken < 1.0
 
 
 def _only_settles(events: list[Event], turn: str) -> None:

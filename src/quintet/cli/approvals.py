@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from quintet.app import App
 from quintet.cli.event_json import encode_line, interaction_json, iso
@@ -38,7 +39,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     answering = action("answer", "answer a question")
     answering.add_argument("interaction")
     answering.add_argument("choices", nargs="+", help="one answer per question; several labels as A,B")
-    action("rules", "rules and grants in force")
+    action("rules", "rules and grants in force, with those of the project around this directory")
     action("revoke", "take a grant back").add_argument("grant")
 
 
@@ -64,12 +65,15 @@ async def _list(invocation: Invocation, app: App) -> int:
     return 0
 
 
-def describe(interaction: Interaction) -> str:
+BY_FLAG = "--for thread, project or always"
+
+
+def describe(interaction: Interaction, remember_by: str = BY_FLAG) -> str:
     """Everything a person needs to decide, whole, with nothing a terminal would obey or an eye would miss."""
     head = f"{interaction.id}  {iso(interaction.created_ms)[:16]}  thread {interaction.thread}"
     match interaction.request:
         case Approval() as approval:
-            lines = [head, *_approval_lines(approval)]
+            lines = [head, *_approval_lines(approval, remember_by)]
         case Question(items=items):
             lines = [head]
             for item in items:
@@ -80,7 +84,7 @@ def describe(interaction: Interaction) -> str:
     return "\n".join(lines)
 
 
-def _approval_lines(approval: Approval) -> list[str]:
+def _approval_lines(approval: Approval, remember_by: str) -> list[str]:
     lines = [f"  {shown_line(approval.tool)}: {shown_line(approval.title)}"]
     if approval.command:
         # Further lines are marked, so that a command cannot pass for what stands below it.
@@ -92,8 +96,10 @@ def _approval_lines(approval: Approval) -> list[str]:
     lines += [f"  note: {shown_line(note)}" for note in approval.notes]
     lines += [f"  {line}" for line in shown(approval.diff).split("\n")] if approval.diff else []
     if approval.offers:
-        lines.append("  could be remembered (--for thread, project or always):")
-        lines += [f"    {shown_line(offer.words())}" for offer in approval.offers[:1]]
+        # The offers differ only in how far they reach.
+        first = approval.offers[0]
+        lines.append(f"  could be remembered ({remember_by}):")
+        lines.append(f"    {shown_line(first.words().removesuffix(f' ({first.scope})'))}")
     return lines
 
 
@@ -129,23 +135,28 @@ async def _answer(invocation: Invocation, app: App, answer: Answer) -> int:
 
 async def _rules(invocation: Invocation, app: App) -> int:
     grants = await app.journal.grants()
+    rules = (*app.policy.rules, *app.project_policy(os.getcwd()).rules)
     if invocation.json:
-        for rule in app.policy.rules:
-            invocation.screen.raw(encode_line({"rule": rule.text, "judgement": rule.judgement}))
+        for rule in rules:
+            line = {"rule": rule.text, "judgement": rule.judgement, "file": rule.file or "config.toml"}
+            invocation.screen.raw(encode_line(line))
         for grant in grants:
             invocation.screen.raw(encode_line(grant))
         return 0
-    for rule in app.policy.rules:
-        invocation.screen.line(f'config.toml     {rule.judgement:<6} "{safe_line(rule.text)}"')
+    for rule in rules:
+        invocation.screen.line(
+            f'{safe_line(rule.file) or "config.toml":<15} {rule.judgement:<6} "{safe_line(rule.text)}"'
+        )
     for grant in grants:
         invocation.screen.line(f"{grant.id}  allow  {safe_line(_words(grant))}")
-    if not grants and not app.policy.rules:
+    if not grants and not rules:
         invocation.screen.note("No rules and no grants: each protocol's own mode decides.")
     return 0
 
 
 def _words(grant: Grant) -> str:
-    return GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope, grant.exact, grant.network).words()
+    offer = GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope, grant.exact, grant.network, grant.scripts)
+    return offer.words()
 
 
 async def _revoke(invocation: Invocation, app: App) -> int:

@@ -17,6 +17,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     async with invocation.open(starts_turns=invocation.flags.grace is None) as app:
         grace_s = app.config.retention.delta_grace_s if invocation.flags.grace is None else invocation.flags.grace
+        await app.tidy_workspaces()
         report = await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=grace_s)
         blobs, size = await app.checkpoints.sweep(app.config.retention.checkpoints_days)
     if invocation.json:

@@ -15,11 +15,15 @@ from collections.abc import Callable
 
 from quintet.cli.approvals import describe
 from quintet.domain.errors import AlreadyResolved, QuintetError
-from quintet.domain.interaction import ExternalCall, Interaction, Question, QuestionItem, Verdict
+from quintet.domain.grant import Scope
+from quintet.domain.interaction import Approval, ExternalCall, Interaction, Question, QuestionItem, Verdict
 from quintet.domain.principal import Principal
 from quintet.engine.interactions import Answer, Interactions
 
 LONGEST_LINE = 65_536
+REMEMBER_BY = "t, p or a"
+_SCOPES = {"t": Scope.THREAD, "p": Scope.PROJECT, "a": Scope.ALWAYS}
+_SCOPE_WORDS = {Scope.THREAD: "this [t]hread", Scope.PROJECT: "this [p]roject", Scope.ALWAYS: "[a]lways"}
 
 
 class Prompt:
@@ -68,7 +72,7 @@ class Prompt:
     def _show(self) -> None:
         assert self._asked is not None
         self._answers = []
-        self._note(describe(self._asked))
+        self._note(describe(self._asked, REMEMBER_BY))
         self._prompt()
 
     def _prompt(self, problem: str = "") -> None:
@@ -81,7 +85,7 @@ class Prompt:
         if isinstance(request, Question):
             words = _choices(request.items[len(self._answers)])
         else:
-            words = "  allow? [y]es, [n]o:"
+            words = f"  allow? [y]es, [n]o{_remembering(self._asked)}:"
         if not self._reading:
             self._reading = True
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read)
@@ -123,8 +127,11 @@ class Prompt:
             self._send(Answer(Verdict.ALLOW))
         elif words.lower() in ("n", "no"):
             self._send(Answer(Verdict.DENY))
+        elif (scope := _scope(words)) in _offered(self._asked):
+            self._send(Answer(Verdict.ALLOW, remember=scope))
         else:
-            self._prompt("please answer y or n")
+            letters = [letter for letter, scope in _SCOPES.items() if scope in _offered(self._asked)]
+            self._prompt(f"please answer {', '.join(['y', *letters])} or n")
 
     def _send(self, answer: Answer) -> None:
         assert self._asked is not None
@@ -142,6 +149,21 @@ class Prompt:
             if self._asked is asked:
                 self._note(f"  {error.line()}")
                 self._show()
+
+
+def _offered(asked: Interaction) -> tuple[Scope, ...]:
+    return tuple(o.scope for o in asked.request.offers) if isinstance(asked.request, Approval) else ()
+
+
+def _remembering(asked: Interaction) -> str:
+    scopes = [words for scope, words in _SCOPE_WORDS.items() if scope in _offered(asked)]
+    return f", or yes and for {', '.join(scopes)}" if scopes else ""
+
+
+def _scope(words: str) -> Scope:
+    """How far it is to be remembered, by letter or word."""
+    near = [scope for letter, scope in _SCOPES.items() if words.lower() in (letter, scope.value)]
+    return near[0] if near else Scope.CALL
 
 
 def _choices(item: QuestionItem) -> str:

@@ -27,6 +27,7 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
     kept: bool = False  # the bytes are in the blob store under the digest
     git: str = ""  # else: the object that holds them in the repository
     bare: int = 0  # of what is absent: how many directories above it were not there either
+    above: tuple[int, ...] = ()  # else: permissions of the directories above, nearest first, where not all are usual
 
     def same_as(self, other: FileState) -> bool:
         """Whether both stand for the same thing at the path, wherever its bytes are kept."""

@@ -34,6 +34,7 @@ class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
     scope: Scope
     exact: bool = False  # of a command: these words and no further ones
     network: bool = False  # also with network, which was asked for and shown
+    scripts: str = ""  # digest of the files the command runs: changed ones are others
 
     def words(self) -> str:
         """The offer as a person reads it."""
@@ -42,6 +43,7 @@ class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
                 import shlex  # rarely needed, and this module is among the first to be loaded
 
                 what = shlex.join(self.pattern) + ("" if self.exact else " …")
+                what += f" as its script is now ({self.scripts[:12]})" if self.scripts else ""
             case Subject.PATH:
                 what = "".join(self.pattern)
             case Subject.CONTENT:
@@ -68,6 +70,7 @@ class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     revoked_ms: int = 0
     exact: bool = False
     network: bool = False
+    scripts: str = ""
 
     def live(self, now_ms: int) -> bool:
         return not self.revoked_ms and self.uses_left != 0 and (not self.expires_ms or now_ms < self.expires_ms)

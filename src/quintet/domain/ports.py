@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from quintet.domain.checkpoint import Compared, FileState, Secured
+from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.command import Command, Outcome
+from quintet.domain.errors import QuintetError
 from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.hook import HookCall, HookVerdict
@@ -122,9 +123,14 @@ class FileHistory(Protocol):
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         """What stands at these paths now; `keep` also puts the contents aside."""
 
-    async def put(self, directory: str, path: str, state: FileState) -> None:
-        """Make the path what the state says, in one move, without following links. Invalid when its content is gone.
-        Of several paths the absent ones go first, the deepest before the others: they may stand in the way."""
+    async def put(self, directory: str, path: str, state: FileState, expected: FileState | None = None) -> None:
+        """Make the path what the state says, in one move, without following links. Invalid when its content is gone,
+        Drifted when not what is expected stands there: that is left."""
+
+    async def put_all(self, directory: str, changes: Sequence[FileChange]) -> list[QuintetError | OSError | None]:
+        """The same for many: from `before`, which is expected, to `after`, in this order. What kept each from it, None
+        where it is done. Of several paths the absent ones go first, the deepest before the others: they may stand in
+        the way."""
 
     async def content(self, directory: str, state: FileState) -> bytes | None:
         """The bytes of a state, from the blob store or git; None when they are kept nowhere."""

@@ -59,6 +59,7 @@ class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
     confined: bool = True  # False: nothing but approval stands between this command and the machine
     unconfined: str = ""  # why not, and what would change that
     network: bool = False  # the command asks for network where its mode has none
+    scripts: tuple[str, ...] = ()  # of each simple command of the line: digest of the files it runs, or nothing
     always_ask: str = ""  # why this call needs somebody's yes in every mode, unless a rule names it
     content: tuple[str, ...] = ()  # (kind, name, digest) of what somebody else wrote: a grant binds to the digest
 

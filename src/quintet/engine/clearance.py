@@ -24,6 +24,7 @@ COMMAND_SHOWN = 20_000  # characters of a command that a person can be shown who
 DIFF_SHOWN = 200_000
 CHANGED = "it has changed since it was approved"
 WITH_NETWORK = "with network"
+HARD_TO_UNDO = "destructive: what it does is hard to undo"
 
 
 class Refused(Exception):
@@ -114,6 +115,7 @@ class Clearance:
             project=thread.project,
             now_ms=self._feed.clock.now_ms(),
             rules=running.project.rules,
+            roots=running.project.roots,
         )
 
     async def _ask(
@@ -130,6 +132,7 @@ class Clearance:
             prepared.always_ask,
             CHANGED if drifted else "",
             WITH_NETWORK if prepared.network else "",
+            HARD_TO_UNDO if verdict.destructive else "",
         ]
         request = Approval(
             tool=spec.name,

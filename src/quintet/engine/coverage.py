@@ -50,7 +50,7 @@ def cover(
     # Neither a rule nor a grant made without network was ever shown a call that has it.
     usable = [g for g in grants if g.tool == spec.name and (g.network or not call.network)]
     if call.command:
-        return _cover_command(parsed, [] if call.network else allowing, usable)
+        return _cover_command(call, parsed, [] if call.network else allowing, usable)
     for rule in allowing:
         if names_target(rule, call) or (not rule.words and not call.always_ask):
             return Covered((rule.text,))
@@ -58,29 +58,38 @@ def cover(
     return Covered(grants=(found.id,)) if found else None
 
 
-def _cover_command(parsed: ParsedCommand, rules: Sequence[Rule], grants: Sequence[Grant]) -> Covered | None:
+def _cover_command(
+    call: Prepared, parsed: ParsedCommand, rules: Sequence[Rule], grants: Sequence[Grant]
+) -> Covered | None:
     if not parsed.understood or parsed.writes or parsed.destructive:
         return None
-    needed = [argv for argv in parsed.commands if not _harmless(argv, parsed.commands)] or list(parsed.commands)
+    needed = _real(call, parsed)
     used_rules: dict[str, None] = {}
     used_grants: dict[str, None] = {}
-    for argv in needed:
+    for argv, scripts in needed:
         rule = next((r for r in rules if _reaches(argv, parsed.commands, r.fits, len(r.fixed))), None)
         if rule is not None:
             used_rules[rule.text] = None
             continue
-        grant = next((g for g in grants if _grant_reaches(g, argv, parsed.commands)), None)
+        grant = next((g for g in grants if _grant_reaches(g, argv, scripts, parsed.commands)), None)
         if grant is None:
             return None
         used_grants[grant.id] = None
     return Covered(tuple(used_rules), tuple(used_grants))
 
 
-def _grant_reaches(grant: Grant, argv: Argv, commands: Sequence[Argv]) -> bool:
+def _real(call: Prepared, parsed: ParsedCommand) -> list[tuple[Argv, str]]:
+    """The commands of the line that need an answer, each with the digest of the scripts it runs."""
+    scripts = call.scripts if len(call.scripts) == len(parsed.commands) else [""] * len(parsed.commands)
+    every = list(zip(parsed.commands, scripts, strict=True))
+    return [one for one in every if not _harmless(one[0], parsed.commands)] or every
+
+
+def _grant_reaches(grant: Grant, argv: Argv, scripts: str, commands: Sequence[Argv]) -> bool:
     if grant.subject is Subject.TOOL:
         return True
-    if grant.subject is not Subject.COMMAND:
-        return False
+    if grant.subject is not Subject.COMMAND or (scripts and scripts != grant.scripts):
+        return False  # a script that was changed since, or another one in another place
     size = len(grant.pattern)
     fits = (lambda a: a == grant.pattern) if grant.exact else (lambda a: tuple(a[:size]) == grant.pattern)
     return _reaches(argv, commands, fits, size)
@@ -124,19 +133,29 @@ def _harmless(argv: Argv, commands: Sequence[Argv]) -> bool:
     return argv[0] == "echo" or (argv[0] in _STAYS and len(argv) == 1)
 
 
-# Subcommands that say nothing yet of what is run.
-_RUN_WORDS = frozenset({"run", "exec", "compose", "run-script", "x", "dlx", "-m"})
+# Subcommands whose further words are only paths, names and texts: what else could make them run or send something is
+# not understood by the parser. Of every other command exactly its words are remembered: the second word of curl, rm or
+# python is no subcommand, and npm, make and go take options that name other programs.
+_GIT_TEXT = """
+status log diff show add commit branch blame describe rev-parse ls-files shortlog stash tag switch merge cherry-pick
+revert mv
+"""
+_TAKES_ANY_WORDS: dict[str, frozenset[str]] = {
+    "git": frozenset(_GIT_TEXT.split()),
+    "cargo": frozenset({"build", "check", "test", "clippy", "fmt", "doc", "bench"}),
+}
 
 
 def offers(spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> tuple[GrantOffer, ...]:
     """What this approval could remember: never wider than what it shows."""
     scopes = (Scope.THREAD, Scope.PROJECT, Scope.ALWAYS)
-    exact = False
+    exact, scripts = False, ""
     if call.command:
-        pattern, exact = _command_pattern(parsed)
-        if not pattern:
+        pattern, exact = _command_pattern(call, parsed)
+        digests = {digest for _, digest in _real(call, parsed) if digest}
+        if not pattern or len(digests) > 1:
             return ()
-        subject = Subject.COMMAND
+        subject, scripts = Subject.COMMAND, "".join(digests)
     elif call.content:
         subject, pattern = Subject.CONTENT, call.content
     elif call.paths:
@@ -148,24 +167,19 @@ def offers(spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> tuple[Grant
         return ()
     else:
         subject, pattern = Subject.TOOL, ()
-    return tuple(GrantOffer(spec.name, subject, pattern, s, exact, call.network) for s in scopes)
+    return tuple(GrantOffer(spec.name, subject, pattern, s, exact, call.network, scripts) for s in scopes)
 
 
-def _command_pattern(parsed: ParsedCommand) -> tuple[Argv, bool]:
-    """The first words of the one real command of the line, with the wrappers before it; and whether only exactly."""
+def _command_pattern(call: Prepared, parsed: ParsedCommand) -> tuple[Argv, bool]:
+    """The words of the one real command of the line, with the wrappers before it; and whether only exactly these."""
     if not parsed.understood or parsed.writes or parsed.destructive:
         return (), False
-    real = [argv for argv in parsed.commands if not _harmless(argv, parsed.commands)] or list(parsed.commands)
+    real = [argv for argv, _ in _real(call, parsed)]
     outer, inner = real[0], real[-1]
     chained = all(len(a) > len(b) and a[len(a) - len(b) :] == b for a, b in pairwise(real))
-    if not chained or UNKNOWN_WORD in outer[:1]:
+    if not chained:
         return (), False
-    before = len(outer) - len(inner)
-    wanted = 3 if len(inner) > 1 and inner[1] in _RUN_WORDS else 2
-    pattern = outer[: before + wanted]
-    if UNKNOWN_WORD in pattern:
-        return (), False
-    if len(inner) < wanted or any(word.startswith("-") for word in inner[1:wanted]):
-        # A bare name or an option is no subcommand: what follows could be anything. So these words and no others.
-        return (outer, True) if UNKNOWN_WORD not in outer else ((), False)
-    return pattern, False
+    if not call.network and len(inner) > 1 and inner[1] in _TAKES_ANY_WORDS.get(inner[0], ()):
+        pattern = outer[: len(outer) - len(inner) + 2]
+        return (pattern, False) if UNKNOWN_WORD not in pattern else ((), False)
+    return (outer, True) if UNKNOWN_WORD not in outer else ((), False)

@@ -163,6 +163,7 @@ class Interactions:
             protocol=by.protocol if answer.protocol_only else "",
             exact=offer.exact,
             network=offer.network,
+            scripts=offer.scripts,
         )
 
 

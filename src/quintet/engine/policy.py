@@ -15,7 +15,7 @@ from quintet.domain.ports import CommandParser, ParsedCommand
 from quintet.domain.tool import Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.coverage import cover, offers, serves
-from quintet.engine.rules import Judgement, Rule, strictest_rule, uncertain_rule
+from quintet.engine.rules import Judgement, Rule, anchored, strictest_rule, uncertain_rule
 
 TOO_LONG = "a command of more than 10,000 characters or 200 simple commands is never run: split it, or write a script"
 UNCONFINED = "not sandboxed"
@@ -48,10 +48,12 @@ class Policy:
         project: str,
         now_ms: int,
         rules: Sequence[Rule] = (),
+        roots: tuple[str, ...] = (),
     ) -> Verdict:
-        """`rules` come on top of the configured ones, from the project: they can only ask or deny."""
+        """`rules` come on top of the configured ones, from the project: they can only ask or deny. Relative paths in
+        rules begin at `roots`."""
         parsed = self._parser.parse(call.command) if call.command else ParsedCommand(understood=True)
-        strict = (*self.rules, *(r for r in rules if r.judgement is not Judgement.ALLOW))
+        strict = anchored((*self.rules, *(r for r in rules if r.judgement is not Judgement.ALLOW)), roots)
         refused = self._refused(spec, call, parsed, mode, strict)
         if refused:
             return Verdict(Judgement.DENY, refused, destructive=parsed.destructive)
@@ -65,7 +67,7 @@ class Policy:
             return TOO_LONG
         rule = strictest_rule(rules, spec, call, parsed)
         if rule is not None and rule.judgement is Judgement.DENY:
-            return rule.text
+            return rule.named
         if _free(spec):
             return ""
         if mode is Mode.READ_ONLY and (spec.effect is not Effect.EXECUTE or parsed.destructive):
@@ -98,7 +100,7 @@ class Policy:
             return Verdict(Judgement.ALLOW, "no effect")
         if why := self._must_be_seen(spec, call, parsed, mode, rules):
             return Verdict(Judgement.ASK, why, destructive=parsed.destructive)
-        because = asking.text if asking else call.always_ask or f"mode {mode}"
+        because = asking.named if asking else call.always_ask or f"mode {mode}"
         if mode is Mode.READ_ONLY and not _free(spec):
             return Verdict(Judgement.ASK, because, destructive=parsed.destructive)
         offered = offers(spec, call, parsed)
@@ -118,7 +120,7 @@ class Policy:
         if not call.confined and (mode is not Mode.ALLOW or self._sandbox_required is None):
             return UNCONFINED
         if (unsure := uncertain_rule(rules, spec, call, parsed)) is not None:
-            return unsure.text
+            return unsure.named
         if parsed.destructive and mode is not Mode.ALLOW:
             return f"mode {mode}: hard to undo"
         return ""

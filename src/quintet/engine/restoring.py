@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import msgspec
 
 from quintet.domain.checkpoint import FileChange, FileKind, FileState
-from quintet.domain.errors import STORAGE_ERRORS, QuintetError
+from quintet.domain.errors import QuintetError
 from quintet.domain.ports import FileHistory
 from quintet.engine.changes import CHANGED, Move, by_path, wind_back
 
 OTHER = "what stood there was no file, and cannot be made again"
 GONE = "what stood there was not kept"
-UNKEPT = "what stands there now cannot be put aside first, so replacing it could not be undone"
+UNKEPT = "what stands there now cannot be kept, so it is not replaced; move it away first"
 
 
 class Brought(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,8 +70,10 @@ class Restoring:
                 again, _ = wind_back(found[absolute], now, force=force)
                 if not again.same_as(target):
                     plan.conflicts.append(Conflict(absolute, CHANGED, not force))  # in this very moment
-                elif keep and not force and _unmakeable(now):
-                    plan.conflicts.append(Conflict(absolute, UNKEPT, now.kind is not FileKind.OTHER))
+                elif keep and _unmakeable(now) and not (force and _left_by_us(found[absolute], now)):
+                    # What somebody else put there would be lost for good; what the thread made may go by force.
+                    forcible = not force and _left_by_us(found[absolute], now)
+                    plan.conflicts.append(Conflict(absolute, UNKEPT, forcible))
                 else:
                     plan.changes.append((directory, FileChange(path, now, target)))
         return plan
@@ -81,12 +83,14 @@ class Restoring:
         absent_first = sorted(
             plan.changes, key=lambda dc: (dc[1].after.kind is not FileKind.ABSENT, -dc[1].path.count("/"))
         )
-        for directory, change in absent_first:
-            try:
-                await self._history.put(directory, change.path, change.after)
-            except STORAGE_ERRORS:
-                raise
-            except (QuintetError, OSError) as error:
+        for absent in (True, False):
+            wanted = [dc for dc in absent_first if (dc[1].after.kind is FileKind.ABSENT) is absent]
+            for directory in dict.fromkeys(d for d, _ in wanted):
+                await self._put_in(directory, [change for own, change in wanted if own == directory], plan)
+
+    async def _put_in(self, directory: str, changes: Sequence[FileChange], plan: Plan) -> None:
+        for change, error in zip(changes, await self._history.put_all(directory, changes), strict=True):
+            if error is not None:
                 words = error.message if isinstance(error, QuintetError) else (error.strerror or "it failed")
                 plan.conflicts.append(Conflict(_absolute(directory, change), words))
                 plan.changes.remove((directory, change))
@@ -101,6 +105,11 @@ def _unmakeable(state: FileState) -> str:
     if state.kind is FileKind.OTHER:
         return OTHER
     return GONE if state.kind is not FileKind.ABSENT and not (state.kept or state.git) else ""
+
+
+def _left_by_us(moves: Sequence[Move], now: FileState) -> bool:
+    newest = moves[0]
+    return newest.known and now.kind is FileKind.FILE and now.same_as(newest.after)
 
 
 def _helps(moves: Sequence[Move], now: FileState) -> bool:

@@ -28,11 +28,15 @@ ANSWER_LENGTH = 6_000
 PIECE = 24  # characters of a streamed piece: small enough that every front end is seen streaming
 
 CONNECT = (
-    "To connect a model, give it a provider and a name in config.toml:\n\n"
+    "To connect a model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY and name one with "
+    "`quintet run -m anthropic/MODEL` (or openai/, openrouter/). Or name a server in config.toml, which lies where "
+    "`quintet version` says:\n\n"
     '    default_model = "my/model-name"\n\n'
     "    [providers.my]\n"
     '    kind = "openai-chat"\n'
-    '    base_url = "http://127.0.0.1:11434/v1"\n'
+    '    base_url = "http://127.0.0.1:11434/v1"\n\n'
+    'The kinds are openai-chat, openai-responses and anthropic; `api_key_env = "NAME"` names the variable with its '
+    "key, where it needs one.\n"
 )
 WHAT_IT_IS = "This is Quintet's offline model: no language model is connected, so it understands only these commands."
 

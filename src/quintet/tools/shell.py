@@ -131,6 +131,7 @@ class ShellTool:
             notes=tuple(notes),
             confined=confined,
             unconfined=unconfined,
+            scripts=await self._scripts(given.command, scope.cwd),
             network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
@@ -140,6 +141,11 @@ class ShellTool:
 
         names = child_environment(self._environment, "")
         return await asyncio.to_thread(command_digest, command, cwd, names, self._guard.workspace(cwd))
+
+    async def _scripts(self, command: str, cwd: str) -> tuple[str, ...]:
+        from quintet.workspace.command_digest import script_digests
+
+        return await asyncio.to_thread(script_digests, command, cwd, self._guard.workspace(cwd))
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = _checked(prepared.arguments)

@@ -59,10 +59,13 @@ def outcome(
 
 
 def _put_back(one: PutBack) -> str:
+    if one.left:
+        return f"it left {one.place}: whoever lets git go on with that runs what it says, so look at it before you do"
     if one.failure:
-        return f"it may not change {one.place}, which could not be put back ({one.failure}): look at it"
-    now = f"; what it had put there is {one.aside} now" if one.aside else ""
-    return f"it may not change {one.place}, which is as it had been{now}"
+        return f"no command may change {one.place}, which could not be put back ({one.failure}): look at it"
+    # Somebody else may have made it meanwhile, so nobody is blamed and nothing is lost.
+    now = f"; what came there while it ran is {one.aside} now" if one.aside else ""
+    return f"no command may change {one.place}, which is as it had been{now}"
 
 
 def _ran_into(text: str, cwd: str, root: str) -> list[str]:

@@ -31,7 +31,7 @@ class Ended(msgspec.Struct, frozen=True):
     cause: Cause
     code: int  # as waitpid says: negative = killed by that signal
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
-    put_back: tuple[PutBack, ...] = ()  # protected files it had changed, which are as they were
+    put_back: tuple[PutBack, ...] = ()  # protected names that were changed
     refused: tuple[str, ...] = ()  # what its list of allowed hosts did not let through
     wall_words: str = ""  # what the wall said as it fell, before there was a command
 

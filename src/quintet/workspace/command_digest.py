@@ -10,7 +10,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 
-from quintet.domain.ports import UNKNOWN_WORD
+from quintet.domain.ports import UNKNOWN_WORD, ParsedCommand
 from quintet.workspace.commands import ShellCommandParser
 from quintet.workspace.shell_parsing.wrappers import program_name
 
@@ -28,10 +28,24 @@ def command_digest(command: str, cwd: str, environment_names: Iterable[str], roo
     whole = hashlib.sha256()
     for part in (command, cwd, *sorted(environment_names)):
         _add(whole, part)
-    for path in sorted(set(_scripts(command, cwd, root)))[:FILES_AT_MOST]:
+    _add_files(whole, _scripts(command, cwd, root))
+    return whole.hexdigest()
+
+
+def script_digests(command: str, cwd: str, root: str) -> tuple[str, ...]:
+    """For each simple command, in the parser's order: SHA-256 over the files it runs, or "" where it runs none."""
+    digests = []
+    for files in _scripts_of_each(_PARSER.parse(command), cwd, root):
+        whole, paths = hashlib.sha256(), list(files)
+        _add_files(whole, paths)
+        digests.append(whole.hexdigest() if paths else "")
+    return tuple(digests)
+
+
+def _add_files(whole: hashlib._Hash, paths: Iterable[str]) -> None:
+    for path in sorted(set(paths))[:FILES_AT_MOST]:
         _add(whole, path)
         _add(whole, _content(path))
-    return whole.hexdigest()
 
 
 def _add(whole: hashlib._Hash, part: str) -> None:
@@ -42,13 +56,8 @@ def _add(whole: hashlib._Hash, part: str) -> None:
 def _scripts(command: str, cwd: str, root: str) -> Iterator[str]:
     """Files inside the root that the command would run, as far as its words tell."""
     parsed = _PARSER.parse(command)
-    places = [cwd]
-    for argv in parsed.commands:
-        if argv[0] == "cd" and len(argv) == 2 and argv[1] != UNKNOWN_WORD:
-            places.append(os.path.join(places[-1], argv[1]))
-        for word in _named(argv):
-            for place in places:
-                yield from _inside(os.path.join(place, word), root)
+    for files in _scripts_of_each(parsed, cwd, root):
+        yield from files
     if not parsed.understood:
         for word in _BROKEN_UP.split(command)[:1000]:
             for path in _inside(os.path.join(cwd, word), root) if word else ():
@@ -61,6 +70,14 @@ def _scripts(command: str, cwd: str, root: str) -> Iterator[str]:
                     ".rb",
                 ):
                     yield path
+
+
+def _scripts_of_each(parsed: ParsedCommand, cwd: str, root: str) -> Iterator[list[str]]:
+    places = [cwd]
+    for argv in parsed.commands:
+        if argv[0] == "cd" and len(argv) == 2 and argv[1] != UNKNOWN_WORD:
+            places.append(os.path.join(places[-1], argv[1]))
+        yield [f for word in _named(argv) for p in places for f in _inside(os.path.join(p, word), root)]
 
 
 def _named(argv: Sequence[str]) -> Iterator[str]:

@@ -95,6 +95,8 @@ class Git:
         self._program = find_program("git", environment)
         self._scratch = scratch
         self._settings: dict[str, tuple[Seen, _Settings]] = {}  # by config file, as long as it is not touched
+        self._listed: dict[bytes, list[bytes]] = {}  # what an index holds, by what it is; of the last few
+        self._ignored: dict[str, tuple[float, list[bytes]]] = {}  # by top, with the time it was looked at
 
     @asynccontextmanager
     async def opened(self, layout: Layout, index: Index | None) -> AsyncIterator[Repository]:
@@ -107,6 +109,8 @@ class Git:
             await on_disk(_shell_around, place, layout, index)
             repository = Repository(self._program, self._path, layout, place)
             await self._set_up(repository)
+            repository.remembered, repository.index = self._listed, _name_of(index)
+            repository.ignored = self._ignored
             yield repository
         finally:
             await on_disk(shutil.rmtree, place, ignore_errors=True)
@@ -123,11 +127,19 @@ class Git:
         await repository.take(settings)
 
 
+def _name_of(index: Index | None) -> bytes:
+    """An index ends with a sum of all it holds; where git was told to leave that out, its time and size have to do."""
+    return b"" if index is None else b"%d %d " % (index.mtime_ns, len(index.data)) + index.data[-32:]
+
+
 class Repository:
     """One repository behind our own empty one. Made by Git.opened."""
 
     def __init__(self, program: str, path: str, layout: Layout, place: str) -> None:
         self.layout = layout
+        self.index = b""  # names what the index holds
+        self.remembered: dict[bytes, list[bytes]] = {}
+        self.ignored: dict[str, tuple[float, list[bytes]]] = {}
         self.converts = False  # whether line ends in the work tree may differ from those in the objects
         self._place = place
         self._program = program

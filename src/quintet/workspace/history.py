@@ -6,26 +6,32 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from quintet.domain.checkpoint import Compared, FileKind, FileState, Secured
-from quintet.domain.errors import Invalid, StorageDamaged
+import msgspec
+
+from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState, Secured
+from quintet.domain.errors import STORAGE_ERRORS, Invalid, QuintetError, StorageDamaged
 from quintet.domain.ports import Clock
 from quintet.workspace.blobs import YOUNG_S, Blobs, digest_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import Git, GitFailed, Index, read_index
 from quintet.workspace.git_layout import Layout, layout_of
+from quintet.workspace.history_age import now_ns
 from quintet.workspace.history_compare import Comparison
-from quintet.workspace.history_git import look, together
+from quintet.workspace.history_git import PASSED_LIMIT, look, together
 from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import NAMED_LIMIT, Budget, Manifest, unpack
+from quintet.workspace.history_modes import file_modes, modes_above, room_modes
 from quintet.workspace.history_objects import read_objects
+from quintet.workspace.history_putting import Putting
+from quintet.workspace.history_stop import stoppable
 from quintet.workspace.history_walk import walk
 from quintet.workspace.paths import contains
 from quintet.workspace.protected import is_protected
 from quintet.workspace.tree import Tree, inner_path
+
+_HELD_BYTES, _HELD_FILES = 32 * 1024 * 1024, 500  # contents held in memory on their way back
 
 
 class WorkspaceHistory:
@@ -47,8 +53,8 @@ class WorkspaceHistory:
         if paths is not None:
             budget = Budget(NAMED_LIMIT)
             inner = sorted({inner_path(directory, path) for path in paths})
-            entries = await on_disk(self._keeper.before, directory, inner, budget)
-            manifest = Manifest("paths", time.time_ns(), tuple(entries))
+            entries = await stoppable(self._keeper.before, directory, inner, budget)
+            manifest = Manifest("paths", await on_disk(now_ns), tuple(entries))
         else:
             budget = Budget()
             manifest = await self._everything(directory, budget, notes)
@@ -81,38 +87,102 @@ class WorkspaceHistory:
         directory = await on_disk(os.path.realpath, directory)
         inner = [inner_path(directory, path) for path in paths]
         budget = Budget(NAMED_LIMIT) if keep else None
-        return [entry.state for entry in await on_disk(self._keeper.after, directory, inner, budget)]
+        entries = await on_disk(self._keeper.after, directory, inner, budget)
+        if not keep:
+            return [entry.state for entry in entries]
+        rooms = await on_disk(room_modes, directory, inner, ())
+        return [msgspec.structs.replace(e.state, above=modes_above(e.path, rooms)) for e in entries]
 
-    async def put(self, directory: str, path: str, state: FileState) -> None:
+    async def put(self, directory: str, path: str, state: FileState, expected: FileState | None = None) -> None:
         directory = await on_disk(os.path.realpath, directory)
         path = inner_path(directory, path)
-        if self._hides(os.path.join(directory, path)) or await on_disk(is_protected, directory, path):
+        (data,) = await self._contents(directory, [state])
+        await on_disk(self._put, directory, path, state, data, expected)
+
+    async def put_all(self, directory: str, changes: Sequence[FileChange]) -> list[QuintetError | OSError | None]:
+        directory = await on_disk(os.path.realpath, directory)
+        failed: list[QuintetError | OSError | None] = []
+        for batch in _batches(changes):
+            contents = await self._contents(directory, [change.after for change in batch])
+            failed += await on_disk(self._put_batch, directory, batch, contents)
+        return failed
+
+    def _put_batch(
+        self, directory: str, changes: Sequence[FileChange], contents: Sequence[bytes | QuintetError | None]
+    ) -> list[QuintetError | OSError | None]:
+        failed: list[QuintetError | OSError | None] = []
+        for change, data in zip(changes, contents, strict=True):
+            try:
+                path = inner_path(directory, change.path)
+                self._put(directory, path, change.after, data, change.before)
+            except STORAGE_ERRORS as error:
+                if isinstance(data, QuintetError):  # of this one content
+                    failed.append(error)
+                    continue
+                raise
+            except (QuintetError, OSError) as error:
+                failed.append(error)
+            else:
+                failed.append(None)
+        return failed
+
+    def _put(
+        self,
+        directory: str,
+        path: str,
+        state: FileState,
+        data: bytes | QuintetError | None,
+        expected: FileState | None,
+    ) -> None:
+        if self._hides(os.path.join(directory, path)) or is_protected(directory, path):
             raise Invalid(f"{path} is protected and was left as it is.", next_step="Change it by hand if you mean to.")
         if state.kind is FileKind.OTHER:
             raise Invalid(f"What stood at {path} was no file that could be kept.")
-        data = b"" if state.kind is FileKind.ABSENT else await self.content(directory, state)
-        if data is None:
+        if isinstance(data, QuintetError):
+            raise data
+        if data is None and state.kind is not FileKind.ABSENT:
             raise Invalid(
                 f"The content of {path} was not kept, so it cannot be brought back.",
                 next_step="The checkpoint says why it is partial.",
             )
-        await on_disk(_put, directory, path, state, data)
+
+        def state_of(inner: str) -> FileState:
+            return self._keeper.after(directory, [inner], None)[0].state
+
+        Putting(directory, path, state_of).put(state, data or b"", expected)
 
     async def content(self, directory: str, state: FileState) -> bytes | None:
-        if not state.digest:
-            return None
-        data = await on_disk(self._blobs.get, state.digest)
-        if data is not None or not state.git:
-            return data
-        layout = await on_disk(layout_of, await on_disk(os.path.realpath, directory))
+        (data,) = await self._contents(await on_disk(os.path.realpath, directory), [state])
+        if isinstance(data, QuintetError):
+            raise data
+        return data
+
+    async def _contents(self, directory: str, states: Sequence[FileState]) -> list[bytes | QuintetError | None]:
+        """From the blob store, the others from git in one go; what is damaged is told in its place."""
+        found = await on_disk(self._blobs_of, states)
+        missing = {s.git for s, data in zip(states, found, strict=True) if data is None and s.git}
+        layout = await on_disk(layout_of, directory) if missing else None
         if layout is None:
-            return None
+            return found
         try:
             async with self._git.opened(layout, None) as repository:
-                found = (await read_objects(repository, [state.git])).get(state.git)
+                objects = await read_objects(repository, sorted(missing))
         except GitFailed:
-            return None
-        return found if found is not None and digest_of(found) == state.digest else None
+            return found
+        for place, state in enumerate(states):
+            data = objects.get(state.git) if found[place] is None else None
+            if data is not None and digest_of(data) == state.digest:
+                found[place] = data
+        return found
+
+    def _blobs_of(self, states: Sequence[FileState]) -> list[bytes | QuintetError | None]:
+        found: list[bytes | QuintetError | None] = []
+        for state in states:
+            try:
+                found.append(self._blobs.get(state.digest) if state.digest else None)
+            except StorageDamaged as error:
+                found.append(error)
+        return found
 
     async def sweep(self, keep: Collection[str], manifests: Collection[str]) -> tuple[int, int]:
         return await on_disk(self._sweep, keep, manifests)
@@ -145,15 +215,15 @@ class WorkspaceHistory:
                 return await self._dirty(layout, budget, notes)
             except GitFailed as error:
                 notes.append(f"git could not be asked ({error}), so every file was looked at instead")
-        at = time.time_ns()
-        walked = await on_disk(walk, directory, self._hides)
+        walked = await stoppable(walk, directory, self._hides)
         notes += walked.notes()
-        entries = await on_disk(self._keeper.before, directory, walked.files, budget)
-        return Manifest("walk", at, tuple(entries), cut=walked.cut, directories=walked.directories)
+        entries = await stoppable(self._keeper.before, directory, [*walked.files, *walked.rules], budget)
+        rooms = await on_disk(room_modes, directory, walked.files, walked.directories)
+        moment = await on_disk(now_ns)
+        return Manifest("walk", moment, tuple(entries), rooms=rooms, cut=walked.cut, directories=walked.directories)
 
     async def _dirty(self, layout: Layout, budget: Budget, notes: list[str]) -> Manifest:
         """In git: what is not as in the index. The index itself is kept, to ask again with it afterwards."""
-        at = time.time_ns()
         index = await on_disk(self._index, layout)
         async with self._git.opened(layout, index) as repository:
             keeping = on_disk(self._keep_index, index)
@@ -162,17 +232,23 @@ class WorkspaceHistory:
             stale, digest = digest, await on_disk(self._keep_index, better)
             self._better = {stale: (digest, better.mtime_ns)}  # the last one: there is mostly one such tree
             index = Index(better.data, better.mtime_ns, index.mode)
-        paths = sorted({*(file.path for file in found.changed), *found.others})
+        paths = sorted({*(file.path for file in found.changed), *found.others, *found.rules})
+        if len(found.passed) <= PASSED_LIMIT:
+            paths += await on_disk(_standing, layout.top, sorted({*found.passed} - {*paths}))
         mine = [path for path in paths if not self._hides(os.path.join(layout.top, path))]
-        entries = await on_disk(self._keeper.before, layout.top, mine, budget)
+        entries = await stoppable(self._keeper.before, layout.top, mine, budget)
         notes += await on_disk(found.notes, layout)
+        plain = index.mode & 0o666 if index else 0o644
+        clean = sorted({*found.tracked} - {*paths})
         return Manifest(
             "git",
-            at,
+            await on_disk(now_ns),
             tuple(entries),
             index=digest,
             index_ns=index.mtime_ns if index else 0,
-            plain_mode=index.mode & 0o666 if index else 0o644,
+            plain_mode=plain,
+            modes=await on_disk(file_modes, layout.top, clean, plain) if found.tracked else None,
+            rooms=await on_disk(room_modes, layout.top, [*clean, *mine], found.directories),
             exclude=await on_disk(layout.exclude_digest),
             directories=found.directories,
         )
@@ -189,16 +265,20 @@ class WorkspaceHistory:
         return "" if index is None else self._blobs.put(index.data, packed=False)
 
 
-def _put(directory: str, path: str, state: FileState, data: bytes) -> None:
+def _standing(directory: str, paths: Sequence[str]) -> list[str]:
     with Tree(directory) as tree:
-        if state.kind is FileKind.ABSENT:
-            tree.remove(path, directories=state.bare)
-            return
-        if state.kind is FileKind.LINK:
-            tree.place_link(path, data)
-            return
-        found = tree.look(path)
-        if found is not None and stat.S_ISREG(found.st_mode) and tree.read(path, len(data))[0] == data:
-            tree.set_mode(path, state.mode)  # the file itself stays, with its other names
-        else:
-            tree.place_file(path, data, state.mode)
+        return [path for path in paths if tree.look(path) is not None]
+
+
+def _batches(changes: Sequence[FileChange]) -> Iterator[list[FileChange]]:
+    """As many as can be held at once."""
+    batch: list[FileChange] = []
+    held = 0
+    for change in changes:
+        if batch and (held + change.after.size > _HELD_BYTES or len(batch) >= _HELD_FILES):
+            yield batch
+            batch, held = [], 0
+        batch.append(change)
+        held += change.after.size
+    if batch:
+        yield batch

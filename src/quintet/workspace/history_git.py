@@ -9,24 +9,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Iterable, Sequence
+import re
+import time
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import GitFailed, Index, Repository
 from quintet.workspace.git_layout import Layout
-from quintet.workspace.history_manifest import some
+from quintet.workspace.history_manifest import counted, some
+from quintet.workspace.history_modes import LOOK_LIMIT
+from quintet.workspace.history_rules import is_rules
 from quintet.workspace.ignore import Ignored
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 _LISTING = ("ls-files", "--others", "--exclude-standard", "-z")
+_IGNORED = (*_LISTING, "--ignored", "--directory")
 _CHANGED = ("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
 ARGUMENTS = 400  # paths in one command line
 _REFRESH_OVER = 300  # files that look changed: more of them mean that the index is stale, not that all were edited
+_FLAGS = ("ls-files", "-v", "-z")
+_INDEXES = 4  # remembered
+_IGNORED_FOR_S = 30.0
+PASSED_LIMIT = 20_000  # files that git is told to pass over, looked at nevertheless
 _ROOMS_LIMIT = 1_000  # directories that hold nothing tracked, looked into for more of them
 _GITLINK = 0o160000
+INODES = 1 << 32  # git keeps that much of an inode's number
+_INODE = re.compile(rb"\tino: (\d+)")
 
 
 class Tracked(NamedTuple):
@@ -42,6 +53,9 @@ class Look(NamedTuple):
     others: tuple[str, ...]  # neither tracked nor ignored
     directories: tuple[str, ...]  # that hold nothing tracked
     nested: tuple[str, ...]  # repositories of their own
+    rules: tuple[str, ...]  # ignore files that are ignored themselves
+    passed: tuple[str, ...]  # tracked, and git is told to pass over them (skip-worktree, assume-unchanged)
+    tracked: tuple[str, ...]  # all of them, where they are few
     unnamed: tuple[str, ...]  # files whose names are no UTF-8
 
     def notes(self, layout: Layout) -> list[str]:
@@ -52,6 +66,8 @@ class Look(NamedTuple):
             found.append("submodules are repositories of their own and not kept")
         if self.unnamed:
             found.append(f"{some(list(self.unnamed))}: a name that is not UTF-8, not kept")
+        if len(self.passed) > PASSED_LIMIT:
+            found.append(f"{counted(len(self.passed))} that git is told to pass over were not looked at")
         if borrowed := layout.borrowed_from():
             found.append(f"the repository borrows objects from {borrowed[0]}: clean files come back only with that")
         return found
@@ -60,7 +76,10 @@ class Look(NamedTuple):
 async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, Index | None]:
     """What differs from the index. `settle`: where very much seems to, let git look at the contents first; the index is
     then another one."""
-    lines, (files, directories, nested) = await together(_lines(repository, *_CHANGED), _others(repository))
+    (lines, hidden), ((files, directories, nested), flags) = await together(
+        together(_lines(repository, *_CHANGED), _ignored(repository, fresh=not settle)),
+        together(_others(repository), _flags(repository)),
+    )
     better: Index | None = None
     if settle and len(lines) > 2 * _REFRESH_OVER:
         # Copied or restored trees have other inodes and times than the index says.
@@ -75,9 +94,43 @@ async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, I
         tuple(name for name in names if name is not None),
         tuple(path for path in rooms if _name(os.fsencode(path))),
         tuple(os.fsdecode(path) for path in nested),
+        tuple(name for path in hidden if (name := _name(path)) and is_rules(name)),
+        tuple(name for line in flags if line and _is_passed(line) and (name := _name(line[2:]))),
+        tuple(name for line in flags if (name := _name(line[2:]))) if len(flags) <= LOOK_LIMIT else (),
         (*odd, *(os.fsdecode(path) for path in files if _name(path) is None)),
     )
     return found, better
+
+
+async def _ignored(repository: Repository, *, fresh: bool) -> list[bytes]:
+    """What is ignored, a whole directory as one line. It costs a second walk and rarely changes, so before a call a
+    list that is a little old will do: an ignore file it misses only means that what comes to sight is told as old."""
+    top, now = repository.layout.top, time.monotonic()
+    at, lines = repository.ignored.get(top, (0.0, []))
+    if fresh or not at or now - at > _IGNORED_FOR_S:
+        lines = await _lines(repository, *_IGNORED)
+        while len(repository.ignored) >= _INDEXES:
+            del repository.ignored[next(iter(repository.ignored))]
+        repository.ignored[top] = (now, lines)
+    return lines
+
+
+async def _flags(repository: Repository) -> list[bytes]:
+    """Every tracked file behind a letter. Told by the index alone, so it is asked for once while that is the same."""
+    known = repository.remembered.get(repository.index)
+    if known is None:
+        known = await _lines(repository, *_FLAGS)
+        if len(known) > LOOK_LIMIT:
+            known = [line if _is_passed(line) else b"" for line in known]  # the others' names are not needed
+        while len(repository.remembered) >= _INDEXES:
+            del repository.remembered[next(iter(repository.remembered))]
+        repository.remembered[repository.index] = known
+    return known
+
+
+def _is_passed(line: bytes) -> bool:
+    """`S name`: not to be in the work tree; a small letter: taken for unchanged without a look."""
+    return line[:1] == b"S" or line[:1].islower()
 
 
 async def _lines(repository: Repository, *command: str) -> list[bytes]:
@@ -159,6 +212,27 @@ async def tracked_directories(repository: Repository, directories: Sequence[str]
     asked = directories if len(directories) <= ARGUMENTS else []
     paths = await _lines(repository, "ls-files", "-z", "--", *asked)
     return {os.fsdecode(above) for path in paths for above in _above(path)}
+
+
+async def index_inodes(repository: Repository, without: Collection[str]) -> set[int]:
+    """The inodes that tracked files had when git last looked at them, modulo INODES."""
+    names, rests = split_debug(await repository.ask("ls-files", "-z", "--debug"))
+    found = ((name, _INODE.search(rest)) for name, rest in zip(names, rests, strict=True))
+    return {int(inode[1]) for name, inode in found if inode is not None and name not in without} - {0}
+
+
+def split_debug(raw: bytes) -> tuple[list[str], list[bytes]]:
+    """`name NUL five lines` again and again: what `ls-files --debug` says."""
+    names: list[str] = []
+    rests: list[bytes] = []
+    place = 0
+    while (end := raw.find(b"\0", place)) >= 0:
+        names.append(os.fsdecode(raw[place:end]))
+        place = end + 1
+        for _ in range(5):
+            place = raw.find(b"\n", place) + 1 or len(raw)
+        rests.append(b"\n" + raw[end + 1 : place])
+    return names, rests
 
 
 def _name(path: bytes) -> str | None:

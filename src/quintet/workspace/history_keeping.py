@@ -5,6 +5,7 @@ A file that was kept before and has not been touched is not read again.
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 import time
@@ -14,13 +15,14 @@ from typing import NamedTuple
 from quintet.domain.checkpoint import FileKind, FileState
 from quintet.workspace.blobs import Blobs, digest_of
 from quintet.workspace.history_manifest import Budget, Entry
+from quintet.workspace.history_stop import Stop
 from quintet.workspace.tree import Seen, Tree
 
 HASH_LIMIT = 256 * 1024 * 1024  # of a file whose bytes are not kept but told apart
 _SURE_NS = 50_000_000  # clocks of file systems tick slowly: a file touched twice within a tick looks untouched
 _REFRESH_S = 600.0  # far less than the age at which a blob may be swept
 _DIRECTORIES, _PATHS = 16, 20_000  # what is remembered
-_BATCH_BYTES, _BATCH_FILES = 8 * 1024 * 1024, 1_000
+_BATCH_BYTES, _BATCH_FILES = 8 * 1024 * 1024, 1_000  # a cancel waits for one batch at most
 
 
 class _Known(NamedTuple):
@@ -35,11 +37,11 @@ class Keeper:
         self._known: dict[str, dict[str, _Known]] = {}
         self._lock = threading.Lock()
 
-    def before(self, directory: str, paths: Iterable[str], budget: Budget) -> list[Entry]:
+    def before(self, stop: Stop, directory: str, paths: Iterable[str], budget: Budget) -> list[Entry]:
         """What stands there, with the bytes put aside as far as the budget goes. Large files are not even hashed. A
         directory is no file: bringing back what stood there means that no file does."""
         with Tree(directory) as tree:
-            batches = self._batches(directory, tree, paths, budget)
+            batches = self._batches(directory, tree, _until(stop, paths), budget)
             entries = [entry for batch in batches for entry in batch]
             return [Entry(e.path, FileState(), e.seen, directory=True) if e.directory else e for e in entries]
 
@@ -84,7 +86,10 @@ class Keeper:
                 state = FileState(FileKind.LINK, size=len(target), digest=digest_of(target), kept=kept)
                 return Entry(path, state, seen), target if kept else None
             if stat.S_ISDIR(found.st_mode):
-                return Entry(path, FileState(FileKind.OTHER), seen, directory=True), None
+                # One that holds nothing is as good as none: there is nothing to put aside, and nothing in the way.
+                empty = not os.listdir(os.path.join(directory, path))
+                state = FileState(bare=tree.missing_above(path)) if empty else FileState(FileKind.OTHER)
+                return Entry(path, state, seen, directory=True), None
             if not stat.S_ISREG(found.st_mode):
                 budget.special.append(path)
                 return Entry(path, FileState(FileKind.OTHER), seen), None
@@ -138,6 +143,12 @@ class Keeper:
                 del known[next(iter(known))]
             while len(self._known) > _DIRECTORIES:
                 del self._known[next(iter(self._known))]
+
+
+def _until(stop: Stop, paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        stop.look()
+        yield path
 
 
 def _hashed(tree: Tree, entry: Entry) -> Entry:

@@ -30,11 +30,13 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     way: Literal["git", "walk", "paths"]
-    at_ns: int
+    at_ns: int  # when everything was put aside: what is older was there before the call
     entries: tuple[Entry, ...] = ()
     index: str = ""  # blob with the index; empty in a repository without one
     index_ns: int = 0
     plain_mode: int = 0o644  # what git gave the files it checked out
+    modes: dict[str, int] | None = None  # of clean files, where not that; None: too many files to look at
+    rooms: dict[str, int] = {}  # permissions of directories, where they are not the usual ones
     exclude: str = ""  # digest of the ignore rules that lie among git's own files
     cut: bool = False  # there were more files than could be looked at
     directories: tuple[str, ...] = ()  # that were there though no file here tells it

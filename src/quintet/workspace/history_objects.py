@@ -6,13 +6,12 @@ the attributes it had, tell whether an object's bytes are those that stood in th
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from quintet.workspace.git import Repository
-from quintet.workspace.history_git import ARGUMENTS, Tracked, together
+from quintet.workspace.history_git import ARGUMENTS, Tracked, split_debug, together
 
 _BATCH_BYTES = 16 * 1024 * 1024
 _OBJECT_LIMIT = 64 * 1024 * 1024
@@ -106,24 +105,11 @@ async def _index_sizes(repository: Repository, files: Sequence[Tracked]) -> dict
     for first in range(0, len(files), ARGUMENTS):
         names = [file.path for file in files[first : first + ARGUMENTS]]
         raw = await repository.ask("ls-files", "-z", "--debug", "--", *names)
-        for name, rest in zip(*_split_debug(raw), strict=False):
+        for name, rest in zip(*split_debug(raw), strict=False):
             size = _SIZE.search(rest)
             if size is not None:
                 found[name] = int(size[1])
     return found
-
-
-def _split_debug(raw: bytes) -> tuple[list[str], list[bytes]]:
-    """`name NUL five lines` again and again."""
-    names: list[str] = []
-    rests: list[bytes] = []
-    while b"\0" in raw:
-        name, _, raw = raw.partition(b"\0")
-        lines = raw.split(b"\n", 5)
-        names.append(os.fsdecode(name))
-        rests.append(b"\n" + b"\n".join(lines[:5]))
-        raw = lines[5] if len(lines) == 6 else b""
-    return names, rests
 
 
 async def _attributes(repository: Repository, files: Sequence[Tracked]) -> dict[str, dict[str, str]]:

@@ -8,9 +8,14 @@ from __future__ import annotations
 import os
 import unicodedata
 
+from quintet.workspace.nested import hooks_directories, nested_gits
 from quintet.workspace.project_root import admin_directory
 
-_GIT = ("hooks", "config", "config.worktree", "info/attributes")
+# `commondir` makes a repository take its settings from elsewhere; what lies in `worktrees` does so for other worktrees.
+_GIT = ("hooks", "config", "config.worktree", "commondir", "worktrees", "info/attributes")
+# What git goes on with when somebody says so; the lists in them may name commands to run. Protected while there.
+UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer")
+NESTED = 20  # repositories in a workspace that commands may work with; of more, nothing in `.git` is written
 _AT_THE_ROOT = (
     # Quintet's and other agents' project configuration: what they may do and what they start.
     *(".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json"),
@@ -19,7 +24,7 @@ _AT_THE_ROOT = (
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
     *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
     # What editors run when a project is opened.
-    *(".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".idea/runConfigurations"),
+    *(".vscode", ".idea", ".zed", ".devcontainer", ".devcontainer.json", ".nvim.lua", ".nvimrc", ".exrc"),
 )
 # Read by a shell only in somebody's home, and hardly ever there.
 _IN_A_HOME = (".bash_login", ".bash_logout", ".zlogin", ".zlogout")
@@ -33,19 +38,35 @@ _IGNORED = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range
 def protected_places(root: str) -> tuple[str, ...]:
     """Absolute paths under the root that are not to be written, there or not. Where the directory above a name is
     absent, that directory: whoever could make it could make the name. Where a name is a link that stays in the
-    workspace, what it leads to as well.
+    workspace, what it leads to as well. Other repositories inside are named by `nested_places`.
 
     A directory that holds one of these and could be moved aside would take the protection with it: a wall that guards
     places also has to keep every directory between them and the root where it is.
     """
     root = os.path.realpath(root)
     places: dict[str, None] = {}
-    for place in (*_git_places(root), *(_first_absent(root, name) for name in _AT_THE_ROOT)):
+    for place in (*_git_places(root), *(os.path.join(root, name) for name in _AT_THE_ROOT)):
         places[place] = None
         target = os.path.realpath(place)
         if target != place and target.startswith(root.rstrip(os.sep) + os.sep):
             places[target] = None
     return tuple(places)
+
+
+def nested_places(root: str) -> tuple[str, ...]:
+    """Of the repositories inside the workspace, as far as they are found, what `protected_places` names of its own."""
+    gits = nested_gits(os.path.realpath(root))
+    places: list[str] = []
+    for git in gits:
+        # A file says where the repository is, and must go on saying so.
+        places += [git] if len(gits) > NESTED or not os.path.isdir(git) else repository_places(git)
+    return tuple(places)
+
+
+def repository_places(admin: str) -> list[str]:
+    """What is protected of one repository, by its git directory."""
+    there = [os.path.join(admin, name) for name in UNDER_WAY]
+    return [_first_absent(admin, name) for name in _GIT] + [place for place in there if os.path.lexists(place)]
 
 
 def free_while_absent(root: str, *, home: bool) -> frozenset[str]:
@@ -79,8 +100,8 @@ def _git_places(root: str) -> list[str]:
         modules = []
         places.append(os.path.join(admin, "modules"))
     for repository in (admin, *modules):
-        places += [_first_absent(repository, name) for name in _GIT]
-    return places
+        places += repository_places(repository)
+    return [*places, *hooks_directories(root, admin)]
 
 
 def _bare_places(root: str) -> list[str]:

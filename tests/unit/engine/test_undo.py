@@ -406,6 +406,21 @@ async def test_what_was_too_large_to_keep_is_told_and_the_rest_comes_back(house:
     assert names(await undo(one, thread, force=True), work) == (["made"], [("large", GONE)])
 
 
+@pytest.mark.req("mechanisms:M8.undo", "mechanisms:M8.own")
+async def test_what_somebody_put_there_and_cannot_be_kept_is_not_even_replaced_by_force(
+    house: House, work: Path
+) -> None:
+    one = await house.process(history=KeptFiles(largest=20))
+    thread = await one.thread(str(work))
+    await one.run(thread, writes(("made", "by the thread")), [WriteTool()])
+    (work / "made").write_text("P" * 30)
+    for force in (False, True):
+        done = await undo(one, thread, force=force)
+        assert [c.path for c in done.conflicts] == [str(work / "made")]
+        assert (work / "made").read_text() == "P" * 30
+    assert (done.conflicts[0].why, done.conflicts[0].forcible) == (UNKEPT, False)
+
+
 @pytest.mark.req("mechanisms:M8.own")
 async def test_the_view_alone_can_be_reverted_as_before(one: Process, work: Path) -> None:
     thread = await one.thread(str(work))

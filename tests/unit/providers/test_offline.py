@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from quintet.config import load_config
 from quintet.domain.item import Body, ResultStatus, ToolCall, ToolResult, user_text
 from quintet.domain.model import Finish, FinishChunk, ToolInput
-from quintet.providers.offline import OfflineProvider
+from quintet.providers.offline import CONNECT, OfflineProvider
 from quintet.providers.offline_language import FORMS
+from quintet.providers.settings import ProviderKind
 from tests.fakes.requests import all_chunks, calls_in, request_of, text_in, thought_in
 
 
@@ -118,6 +120,17 @@ async def test_anything_else_is_told_what_this_is_and_how_to_connect_a_model(mes
     assert all(form in text for form, _ in FORMS)
     assert "config.toml" in text
     assert "default_model" in text
+
+
+def test_the_recipe_for_connecting_a_model_is_a_configuration_that_connects_one(tmp_path):
+    recipe = "\n".join(line.strip() for line in CONNECT.split("\n") if line.startswith("    "))
+    (tmp_path / "config.toml").write_text(recipe)
+    config = load_config(str(tmp_path))
+    name = config.default_model.partition("/")[0]
+    assert config.providers[name].kind in ProviderKind
+    assert all(kind.value in CONNECT for kind in (ProviderKind.OPENAI_RESPONSES, ProviderKind.ANTHROPIC))
+    assert "ANTHROPIC_API_KEY" in CONNECT
+    assert "api_key_env" in CONNECT
 
 
 @pytest.mark.parametrize(

@@ -303,6 +303,25 @@ async def test_preparing_shows_the_whole_command_and_binds_to_it(tools, workspac
     assert len({shown.digest, other.digest, elsewhere.digest}) == 3
 
 
+@pytest.mark.req("security:S26a")
+@pytest.mark.parametrize(
+    ("command", "which"), [("bash x.sh", 0), ("./x.sh", 0), ("ls && timeout 5 ./x.sh", 2), ("cd sub && sh ../x.sh", 1)]
+)
+async def test_each_command_that_runs_a_script_says_which_content_it_has(tools, workspace, command, which):
+    (workspace / "sub").mkdir()
+    (workspace / "x.sh").write_text("echo one")
+
+    async def scripts() -> tuple[str, ...]:
+        return (await tools["shell"].prepare({"command": command}, CallScope(str(workspace)))).scripts
+
+    first = await scripts()
+    assert [n for n, digest in enumerate(first) if digest] == [which]
+    assert await scripts() == first
+    (workspace / "x.sh").write_text("echo two")
+    changed = await scripts()
+    assert [n for n, digest in enumerate(changed) if digest != first[n]] == [which]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

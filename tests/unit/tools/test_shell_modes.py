@@ -307,7 +307,7 @@ async def test_a_command_that_fails_at_a_protected_name_is_told_so(workspace: Pa
     done = await run(workspace, "git config a.b c", Mode.ALLOW, Confine.READ_ONLY)
     assert "protected" not in done.text  # there nothing can be written
     done = await run(workspace, "git clean -fdx", Mode.ALLOW)
-    assert ".claude, .codex, .cursor, 12 more are protected: no command may write them" in done.text
+    assert ".claude, .codex, .cursor, 18 more are protected: no command may write them" in done.text
     done = await run(workspace, "echo .git/config: Permission denied", Mode.ALLOW)
     assert "protected" not in done.text
 
@@ -319,7 +319,8 @@ async def test_a_protected_name_that_was_moved_aside_is_told(workspace: Path) ->
     name = f"{workspace}/opencode.json"
     assert done.text == (
         "(no output)\n"
-        f"[it may not change {name}, which is as it had been; what it had put there is {name}.from-command now]"
+        f"[no command may change {name}, which is as it had been; "
+        f"what came there while it ran is {name}.from-command now]"
     )
     assert done.status is ResultStatus.OK
     assert (workspace / "opencode.json.from-command").read_text() == "{}\n"

@@ -288,7 +288,7 @@ SPELLINGS = [
     *_literal(
         "homely", "home2/x", "src/home/x", "xhome", ".gitignore", ".github/workflows/x.yml", "git.txt", ".gitx/hooks/x"
     ),
-    *_literal("src/.bashrc", "src/.mcp.json", "\uff0egit/config", "g\u0131t", ".vscode/extensions.json", ".claude.md"),
+    *_literal("src/.bashrc", "src/.mcp.json", "\uff0egit/config", "g\u0131t", ".claude.md"),
     Case("file:///etc/passwd", "inside", "file:/etc/passwd"),
     Case("http://x/../y", "inside", "http:/y"),
     Case("....//....//etc/passwd", "inside", "..../..../etc/passwd"),

@@ -142,6 +142,22 @@ def test_words_are_those_that_bash_gives_to_a_program() -> None:
     assert sum(parsed.understood and UNKNOWN_WORD not in parsed.commands[0] for parsed in read.values()) > 300
 
 
+RUNS_ANOTHER = """
+tar xf a --to-comm='git push' | sort a --compress-prog=git | git rebase --ex 'git push' main
+git grep --open-files=git x | sed p x --expression='1e git push' | sed p x -f s | split --filter='git push' x
+fd -x git push | socat - EXEC:'git push' | start-stop-daemon --exec git | prlimit --nofile=3 git push
+setpriv --no-new-privs git push | proxychains git push | tini -- git push | numactl -N 0 git push | npx git push
+uvx git push | xvfb-run git push | dbus-run-session git push | tmux new 'git push' | ip netns exec x git push
+hyperfine 'git push' | git clone --config core.fsmonitor=x u | git config core.pager get
+"""
+
+
+@pytest.mark.req("security:S24")
+@pytest.mark.parametrize("text", [c.strip() for line in RUNS_ANOTHER.strip().splitlines() for c in line.split(" | ")])
+def test_a_program_that_runs_another_is_no_way_around_a_deny_rule(text: str) -> None:
+    assert judged(text, Mode.ALLOW, {"shell: git push *": "deny"}) is not Judgement.ALLOW
+
+
 DESTRUCTIVE = """
 rm -rf build | rm -fr x | rm -r -f x | rm --recursive x | rm -Rv x | /bin/rm -rf x | git push --force
 git push -f origin x | git push --force-with-lease | git push origin +main | git push origin :main
@@ -150,6 +166,13 @@ git checkout . | git branch -D x | git stash drop | git stash clear | git -C x r
 git filter-branch x | dd if=/dev/zero of=x | mkfs.ext4 /dev/sda | shutdown now | reboot | chmod -R 777 .
 chown -R me . | truncate -s 0 x | killall node | pkill -f x | kubectl delete pod x | terraform destroy
 docker system prune -a | npm publish | shred x | rsync -a --delete a b | git restore .
+redis-cli flushall | redis-cli -n 1 FLUSHDB | aws s3 rm s3://b --recursive | aws s3 rb s3://b --force
+aws ec2 terminate-instances --instance-ids i | aws rds delete-db-instance --x y | gcloud compute instances delete x
+az group delete -n x | rake db:drop | bundle exec rake db:reset | rails db:reset | prisma migrate reset
+npx prisma migrate reset | docker compose down -v | docker-compose down --volumes | pulumi destroy | dropuser x
+git checkout src/a.py | git checkout HEAD~1 a | git checkout Makefile README.md | rm * | rm a b | rm -f src/*.py
+rm --recur x | git push --forc | git checkout -B main | psql -c "DROP USER x" | mysql -e "truncate users"
+mongosh --eval "db.dropDatabase()" | python manage.py flush
 """
 
 
@@ -188,7 +211,9 @@ def test_destructive_lines_in_disguise_are_known(command: str) -> None:
 ORDINARY = """
 rm x | ls -R | git push | git reset x | git commit -m 'reset --hard' | git checkout main | git stash | cat a
 git branch -d x | git clean -n | echo hi && ls -la | chmod +x a | npm install | git log --oneline
-grep -r 'form' . | docker ps | git restore --staged x
+grep -r 'form' . | docker ps | git restore --staged x | git checkout feature/x | git checkout -b new origin/main
+git checkout v1.2 | rm -f a.txt | docker compose down | docker compose up -d | aws s3 ls | gcloud auth list
+rake test | prisma generate | redis-cli get x | psql -c 'select 1' | python manage.py test | rails server -v
 """
 
 

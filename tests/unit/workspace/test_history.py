@@ -13,12 +13,15 @@ import subprocess
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from quintet.domain.checkpoint import Compared, FileKind, FileState
-from quintet.domain.errors import Invalid
-from quintet.workspace import git, history_compare, history_git, history_manifest, history_walk
+from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState
+from quintet.domain.errors import Drifted, Invalid, StorageDamaged
+from quintet.workspace import git, history_compare, history_git, history_manifest, history_putting, history_walk, kernel
 from quintet.workspace.history import WorkspaceHistory
+from quintet.workspace.history_keeping import Keeper
+from quintet.workspace.history_stop import Stop
 from tests.fakes.clock import SettableClock
 from tests.unit.workspace.repositories import repository, sh, snapshot, write
 
@@ -45,8 +48,24 @@ def tree(request, tmp_path):
 
 
 async def put_back(history, directory: Path, compared: Compared) -> None:
-    for change in sorted(compared.changes, key=lambda c: (c.before.kind is not FileKind.ABSENT, -c.path.count("/"))):
-        await history.put(str(directory), change.path, change.before)
+    """As an undo does it, and everything must go."""
+    order = sorted(compared.changes, key=lambda c: (c.before.kind is not FileKind.ABSENT, -c.path.count("/")))
+    failed = await history.put_all(str(directory), [FileChange(c.path, c.after, c.before) for c in order])
+    assert failed == [None] * len(order)
+
+
+async def put_back_what_can_be(history, directory: Path, compared: Compared) -> None:
+    """As an undo does it: what no one can make again is left."""
+    order = sorted(compared.changes, key=lambda c: (c.before.kind is not FileKind.ABSENT, -c.path.count("/")))
+    await history.put_all(str(directory), [FileChange(c.path, c.after, c.before) for c in order])
+
+
+def wait_a_tick(directory: Path) -> None:
+    """Until the clock that files are stamped with has moved on: what is there now is older than what comes."""
+    first = (directory / ".tick").touch() or (directory / ".tick").stat().st_mtime_ns
+    while (directory / ".tick").stat().st_mtime_ns == first:
+        (directory / ".tick").touch()
+    (directory / ".tick").unlink()
 
 
 def kinds(compared: Compared) -> dict[str, tuple[str, str]]:
@@ -161,6 +180,113 @@ async def test_a_longer_ignore_file_hides_nothing_of_what_was_made(history, tree
     assert compared.partial == ()
 
 
+@pytest.mark.req("mechanisms:M8.ignored")
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "echo '!*.log' > logs/.gitignore",
+        "printf '\\357\\273\\277!*.log\\n' > logs/.gitignore",
+        "{ head -c 1100000 /dev/zero | tr '\\0' '#'; echo; echo '!*.log'; } > logs/.gitignore",
+        "printf '.gitignore\\n!*.log\\n' > logs/.gitignore",
+    ],
+    ids=["new", "marked", "too large to keep", "ignores itself"],
+)
+async def test_a_new_ignore_file_that_shows_files_does_not_make_them_the_commands_own(history, tree, edit):
+    write(tree, {".gitignore": "*.log\n", "logs/x.log": "mine", "logs/y.log": "mine too", "logs/seen": "1"})
+    secured = await history.secure(str(tree))
+    sh(f"{edit}; echo 1 > new; cp logs/y.log z; mv z logs/y.log", tree)
+    compared = await history.compare(secured)
+    assert any("ignore rules" in words for words in compared.partial)
+    await put_back_what_can_be(history, tree, compared)
+    assert (tree / "logs/x.log").read_text() == "mine"
+    assert (tree / "logs/y.log").read_text() == "mine too"
+
+
+@pytest.mark.req("mechanisms:M8.ignored")
+@pytest.mark.parametrize("edit", ["rm .venv/.gitignore", "echo '!lib.py' >> .venv/.gitignore", "mv .venv/.gitignore o"])
+async def test_an_ignore_file_that_is_ignored_itself_comes_back_and_what_it_hid_stays(history, tree, edit):
+    write(tree, {".venv/.gitignore": "*\n", ".venv/lib.py": "mine", ".venv/bin/x": "1"})
+    before = snapshot(tree)
+    secured = await history.secure(str(tree))
+    sh(f"{edit}; cp .venv/lib.py .venv/l; mv .venv/l .venv/lib.py", tree)
+    compared = await history.compare(secured)
+    await put_back_what_can_be(history, tree, compared)
+    assert {path: found for path, found in snapshot(tree).items() if path != "o"} == before
+
+
+@pytest.mark.req("mechanisms:M8.ignored")
+async def test_a_new_ignore_file_that_only_hides_leaves_what_was_made_the_commands_own(history, tree):
+    secured = await history.secure(str(tree))
+    sh("mkdir .venv; echo '*' > .venv/.gitignore; echo l > .venv/lib; echo '*.o' > .gitignore; echo 1 > new", tree)
+    compared = await history.compare(secured)
+    assert kinds(compared) == {".gitignore": ("absent", "file"), "new": ("absent", "file")}
+    assert compared.partial == ()
+
+
+@pytest.mark.req("mechanisms:M8.moved")
+@pytest.mark.parametrize(
+    "move",
+    [
+        "mv .env .env.bak",
+        "echo more >> .env; mv .env .env.bak",
+        "touch .env; mv .env .env.bak",
+        "ln .env .env.bak; rm .env",
+        "mv ../outside .env.bak",
+        "cp -p ../outside .env.bak; rm ../outside",
+    ],
+)
+async def test_a_file_moved_out_of_a_place_that_is_not_kept_is_never_removed(history, tree, tmp_path, move):
+    write(tree, {".gitignore": ".env\n", ".env": "the only one"})
+    write(tmp_path, {"outside": "the only one"})
+    wait_a_tick(tree)
+    secured = await history.secure(str(tree))
+    sh(f"{move}; echo 1 > new", tree)
+    compared = await history.compare(secured)
+    assert kinds(compared) == {".env.bak": ("other", "file"), "new": ("absent", "file")}
+    assert any(".env.bak" in words and "not kept" in words for words in compared.partial)
+    await put_back_what_can_be(history, tree, compared)
+    assert (tree / ".env.bak").read_text().startswith("the only one")
+    assert not (tree / "new").exists()
+
+
+@pytest.mark.req("mechanisms:M8.moved")
+@pytest.mark.parametrize("move", ["mv a.txt c.txt", "ln a.txt c.txt", "mv src lib; echo 1 >> lib/b.txt", "mv u v"])
+async def test_a_file_moved_from_where_it_is_kept_goes_back(history, tree, move):
+    write(tree, {"u": "untracked"})
+    wait_a_tick(tree)
+    before = snapshot(tree)
+    secured = await history.secure(str(tree))
+    sh(move, tree)
+    compared = await history.compare(secured)
+    assert compared.partial == ()
+    await put_back(history, tree, compared)
+    assert snapshot(tree) == before
+
+
+@pytest.mark.req("mechanisms:M8.moved")
+async def test_a_file_moved_from_where_it_was_too_large_to_keep_is_never_removed(history, tree):
+    write(tree, {"large": "x" * (1024 * 1024 + 1)})
+    wait_a_tick(tree)
+    secured = await history.secure(str(tree))
+    sh("mv large moved", tree)
+    compared = await history.compare(secured)
+    assert kinds(compared) == {"large": ("file", "absent"), "moved": ("other", "file")}
+
+
+@pytest.mark.req("mechanisms:M8.moved")
+async def test_ignored_files_that_were_moved_with_their_directory_are_told(history, tree):
+    write(tree, {".gitignore": ".env\n", "src/.env": "the only one"})
+    wait_a_tick(tree)
+    secured = await history.secure(str(tree))
+    sh("mv src lib; echo new > lib/new; mkdir -p made; echo new > made/x; echo young > made/.env", tree)
+    compared = await history.compare(secured)
+    assert [words for words in compared.partial if "lib/.env" in words and "not moved back" in words]
+    assert not any("made/.env" in words for words in compared.partial)
+    await put_back(history, tree, compared)
+    assert (tree / "lib/.env").read_text() == "the only one"
+    assert (tree / "src/b.txt").exists()
+
+
 # --- git --------------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +366,71 @@ async def test_a_copied_repository_is_not_taken_for_all_dirty(history, tmp_path,
     assert list(kinds(compared)) == ["f4", "f5"]
     await put_back(history, tree, compared)
     assert snapshot(tree) == before
+
+
+@pytest.mark.req("mechanisms:M8.git")
+@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged"])
+async def test_files_git_is_told_to_pass_over_are_kept_and_come_back(history, tmp_path, flag):
+    tree = repository(tmp_path / "r")
+    sh(f"git update-index {flag} a.txt src/b.txt; echo mine > a.txt; rm src/b.txt", tree)
+    before = snapshot(tree)
+    secured = await history.secure(str(tree))
+    sh("echo theirs > a.txt; echo theirs > src/b.txt", tree)
+    compared = await history.compare(secured)
+    assert kinds(compared) == {"a.txt": ("file", "file"), "src/b.txt": ("absent", "file")}
+    await put_back(history, tree, compared)
+    assert snapshot(tree) == before
+
+
+@pytest.mark.req("mechanisms:M8.partial")
+async def test_too_many_files_that_git_is_told_to_pass_over_are_told(history, tmp_path, monkeypatch):
+    monkeypatch.setattr(history_git, "PASSED_LIMIT", 1)
+    monkeypatch.setattr("quintet.workspace.history.PASSED_LIMIT", 1)
+    tree = repository(tmp_path / "r")
+    sh("git update-index --skip-worktree a.txt src/b.txt; echo mine > a.txt", tree)
+    secured = await history.secure(str(tree))
+    assert secured.files == 0
+    assert any("2 files that git is told to pass over" in words for words in secured.partial)
+
+
+@pytest.mark.req("mechanisms:M8.modes")
+async def test_permissions_come_back_as_they_were_with_those_of_the_directories(history, tree):
+    write(tree, {"src/sub/c": "c", "open/d": "d"})
+    sh("test ! -d .git || { git add -A; git commit -qm more; }", tree)
+    sh("chmod 600 a.txt src/b.txt; chmod 700 src src/sub; chmod 775 open; chmod 444 src/sub/c", tree)
+    sh("test ! -d .git || git update-index -q --refresh", tree)
+    before, rooms = snapshot(tree), [stat.S_IMODE((tree / d).stat().st_mode) for d in ("src", "src/sub", "open")]
+    secured = await history.secure(str(tree))
+    assert secured.files == (0 if (tree / ".git").exists() else 4)
+    sh("echo more >> a.txt; rm -r src open", tree)
+    compared = await history.compare(secured)
+    await put_back(history, tree, compared)
+    assert snapshot(tree) == before
+    assert [stat.S_IMODE((tree / d).stat().st_mode) for d in ("src", "src/sub", "open")] == rooms
+
+
+@pytest.mark.req("mechanisms:M8.modes")
+async def test_in_a_large_repository_a_file_that_stands_keeps_its_permissions(history, tmp_path, monkeypatch):
+    monkeypatch.setattr(history_git, "LOOK_LIMIT", 1)
+    tree = repository(tmp_path / "r")
+    sh("chmod 600 a.txt; git update-index -q --refresh", tree)
+    secured = await history.secure(str(tree))
+    sh("echo more >> a.txt; chmod 755 src/b.txt", tree)
+    await put_back(history, tree, await history.compare(secured))
+    assert (tree / "a.txt").read_text() == "a\n"
+    assert stat.S_IMODE((tree / "a.txt").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tree / "src/b.txt").stat().st_mode) == 0o644
+
+
+@pytest.mark.req("mechanisms:M8.modes")
+async def test_a_private_directory_that_is_put_aside_comes_back_private(history, tree):
+    write(tree, {"private/deep/x": "1"})
+    (tree / "private").chmod(0o700)
+    (state,) = await history.states(str(tree), ["private/deep/x"], keep=True)
+    shutil.rmtree(tree / "private")
+    await history.put(str(tree), "private/deep/x", state)
+    assert stat.S_IMODE((tree / "private").stat().st_mode) == 0o700
+    assert (tree / "private/deep/x").read_text() == "1"
 
 
 @pytest.mark.req("mechanisms:M8.conversions")
@@ -555,6 +746,100 @@ async def test_a_directory_with_files_in_it_is_left(history, tree):
     assert [p.name for p in tree.iterdir() if p.name.endswith(".tmp")] == []
 
 
+@pytest.fixture(params=["swapping", "old kernel"])
+def kernel_kind(request, monkeypatch):
+    """Whether the system can let two files change places."""
+    if request.param != "swapping":
+        monkeypatch.setattr(kernel, "_request", lambda _: None)
+
+
+@pytest.mark.req("mechanisms:M8.moment")
+@pytest.mark.usefixtures("kernel_kind")
+@pytest.mark.parametrize("wanted", ["content", "nothing", "link"])
+@pytest.mark.parametrize(
+    "save",
+    ["echo saved > a.txt", "rm a.txt", "chmod 600 a.txt", "ln -sf x a.txt", "rm a.txt; mkdir a.txt; touch a.txt/x"],
+)
+async def test_what_was_saved_since_the_look_is_left(history, tree, wanted, save):
+    state = {"content": FileState(FileKind.FILE, 0o644), "nothing": FileState(), "link": FileState(FileKind.LINK)}[
+        wanted
+    ]
+    if wanted != "nothing":
+        write(tree, {"aside": "other\n"})
+        (kept,) = await history.states(str(tree), ["aside"], keep=True)
+        state = msgspec.structs.replace(state, digest=kept.digest, kept=True)
+        (tree / "aside").unlink()
+    (expected,) = await history.states(str(tree), ["a.txt"], keep=True)
+    sh(save, tree)
+    saved = snapshot(tree)
+    with pytest.raises(Drifted):
+        await history.put(str(tree), "a.txt", state, expected)
+    (failed,) = await history.put_all(str(tree), [FileChange("a.txt", expected, state)])
+    assert isinstance(failed, Drifted)
+    assert snapshot(tree) == saved
+
+
+@pytest.mark.req("mechanisms:M8.moment")
+@pytest.mark.usefixtures("kernel_kind")
+async def test_what_came_where_nothing_was_expected_is_left(history, tree):
+    (state,) = await history.states(str(tree), ["a.txt"], keep=True)
+    write(tree, {"new": "saved\n"})
+    for wanted in (state, FileState()):
+        with pytest.raises(Drifted):
+            await history.put(str(tree), "new", wanted, FileState())
+    assert (tree / "new").read_text() == "saved\n"
+    assert [p.name for p in tree.iterdir() if p.name.endswith(".tmp")] == []
+    await history.put(str(tree), "newer", state, FileState())
+    assert (tree / "newer").read_text() == "a\n"
+
+
+@pytest.mark.req("mechanisms:M8.moment")
+@pytest.mark.parametrize("request_name", ["exchange", "rename_new"])
+async def test_a_save_in_the_very_moment_of_the_move_is_not_lost(history, tree, monkeypatch, request_name):
+    """The person's editor writes just before the kernel moves the file, when everything has been looked at."""
+    (expected,) = await history.states(str(tree), ["a.txt"], keep=True)
+    (other,) = await history.states(str(tree), ["src/b.txt"], keep=True)
+    real, saves = getattr(kernel, request_name), ["saved in the last moment\n"]
+
+    def late(directory: int, one: str, two: str) -> bool:
+        if saves:
+            write(tree, {"a.txt": saves.pop()})
+        return real(directory, one, two)
+
+    monkeypatch.setattr(history_putting, request_name, late)
+    with pytest.raises(Drifted):
+        await history.put(str(tree), "a.txt", other if request_name == "exchange" else FileState(), expected)
+    assert (tree / "a.txt").read_text() == "saved in the last moment\n"
+    assert [p.name for p in tree.iterdir() if p.name.endswith(".tmp")] == []
+
+
+@pytest.mark.req("mechanisms:M8.put")
+async def test_a_link_or_file_that_became_an_empty_directory_comes_back(history, tree):
+    os.symlink("a.txt", tree / "l")
+    before = snapshot(tree)
+    secured = await history.secure(str(tree))
+    sh("rm l a.txt; mkdir l a.txt", tree)
+    compared = await history.compare(secured)
+    assert kinds(compared) == {"a.txt": ("file", "absent"), "l": ("link", "absent")}
+    await put_back(history, tree, compared)
+    assert snapshot(tree) == before
+
+
+@pytest.mark.req("mechanisms:M8.put")
+async def test_many_come_back_in_one_go_and_a_damaged_one_is_told_in_its_place(history, tree, tmp_path, monkeypatch):
+    monkeypatch.setattr("quintet.workspace.history._HELD_FILES", 3)
+    write(tree, {f"n{n}": f"{n}" for n in range(8)})
+    secured = await history.secure(str(tree))
+    sh("rm n*; echo x > a.txt", tree)
+    compared = await history.compare(secured)
+    bad = next(c.before.digest for c in compared.changes if c.path == "n4")
+    (tmp_path / "home/blobs" / bad[:2] / bad).write_bytes(b"rubbish")
+    failed = await history.put_all(str(tree), [FileChange(c.path, c.after, c.before) for c in compared.changes])
+    assert [type(f) for f in failed] == [type(None)] * 5 + [StorageDamaged] + [type(None)] * 3
+    assert sorted(p.name for p in tree.glob("n*")) == [f"n{n}" for n in range(8) if n != 4]
+    assert (tree / "a.txt").read_text() == "a\n"
+
+
 # --- the store --------------------------------------------------------------------------------------------------
 
 
@@ -641,6 +926,37 @@ async def test_a_cancel_or_a_failure_while_the_scratch_directory_is_being_made_l
     with pytest.raises(asyncio.CancelledError if made else OSError):
         await asyncio.wait_for(task, 30)
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.req("mechanisms:M8.cancel")
+@pytest.mark.parametrize("part", ["walk", "keep"])
+async def test_a_cancel_is_heard_before_every_file_was_looked_at(history, tmp_path, monkeypatch, part):
+    tree = tmp_path / "t"
+    write(tree, {f"n{n}": f"{n}" for n in range(200)})
+    seen: list[str] = []
+    loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+    def slowly(path: str) -> None:
+        seen.append(path)
+        loop.call_soon_threadsafe(begun.set)
+        if len(seen) == 3:
+            assert told.wait(20), "nobody told the thread to stop"
+
+    if part == "walk":
+        real = history_walk._speakable
+        monkeypatch.setattr(history_walk, "_speakable", lambda path: (slowly(path), real(path))[1])
+    else:
+        entry = Keeper._entry
+        monkeypatch.setattr(Keeper, "_entry", lambda self, d, t, path, b: (slowly(path), entry(self, d, t, path, b))[1])
+    told = threading.Event()
+    tell = Stop.tell
+    monkeypatch.setattr(Stop, "tell", lambda self: (tell(self), told.set())[0])
+    task = asyncio.ensure_future(history.secure(str(tree)))
+    await asyncio.wait_for(begun.wait(), 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 30)
+    assert len(seen) <= 3
 
 
 async def test_the_event_loop_goes_on_while_files_are_put_aside(history, tree):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quintet.domain.checkpoint import FileKind
+from quintet.domain.checkpoint import FileChange, FileKind
 from quintet.workspace.history import WorkspaceHistory
 from tests.fakes.clock import SettableClock
 from tests.unit.workspace.repositories import repository, sh, snapshot, write
@@ -92,6 +92,7 @@ async def test_putting_everything_back_gives_the_same_tree(tmp_path, seed, git):
     sh(done, place)
     compared = await history.compare(secured)
     assert (secured.partial, compared.partial) == ((), ())
-    for change in sorted(compared.changes, key=lambda c: (c.before.kind is not FileKind.ABSENT, -c.path.count("/"))):
-        await history.put(str(place), change.path, change.before)
+    order = sorted(compared.changes, key=lambda c: (c.before.kind is not FileKind.ABSENT, -c.path.count("/")))
+    failed = await history.put_all(str(place), [FileChange(c.path, c.after, c.before) for c in order])
+    assert failed == [None] * len(order)
     assert snapshot(place) == before, done

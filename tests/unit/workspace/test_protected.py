@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quintet.workspace.protected import is_protected, protected_places
+from quintet.workspace.nested import nested_gits
+from quintet.workspace.protected import is_protected, nested_places, protected_places
 
 
 @pytest.fixture
@@ -32,12 +33,12 @@ def test_without_a_repository_git_s_whole_directory_is_named(tmp_path):
     assert not any(name.startswith(".git/") for name in inner(tmp_path))
 
 
-def test_a_directory_that_is_absent_stands_for_the_names_in_it(repository):
-    assert {".vscode", ".idea"} <= inner(repository)
-    (repository / ".vscode").mkdir()
-    assert ".vscode" not in inner(repository)
-    assert {".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json"} <= inner(repository)
-    assert not is_protected(str(repository), ".vscode/extensions.json")
+def test_a_directory_that_is_absent_stands_for_the_names_in_it(tmp_path):
+    (tmp_path / ".git").mkdir()
+    assert ".git/info" in inner(tmp_path)
+    (tmp_path / ".git" / "info").mkdir()
+    assert ".git/info" not in inner(tmp_path)
+    assert ".git/info/attributes" in inner(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,10 @@ def test_a_directory_that_is_absent_stands_for_the_names_in_it(repository):
         *(".quintet", ".mcp.json", ".claude", ".codex", ".cursor", ".kimi", ".opencode", "opencode.json", ".kward"),
         *("openclaw.json", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
         *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
+        *(".vscode", ".idea", ".zed", ".devcontainer", ".nvim.lua", ".exrc"),
     ],
 )
-def test_what_agents_and_shells_read_by_themselves_is_named(repository, name):
+def test_what_agents_shells_and_editors_read_by_themselves_is_named(repository, name):
     assert name in inner(repository)
     assert is_protected(str(repository), name)
     assert is_protected(str(repository), str(repository / name / "below"))
@@ -101,6 +103,52 @@ def test_what_a_protected_link_leads_to_is_protected(repository):
     assert {".claude", "settings", ".mcp.json", "servers.json"} <= inner(repository)
     (repository / ".profile").symlink_to("/etc/profile")
     assert all(not name.startswith("..") for name in inner(repository))
+
+
+@pytest.mark.req("security:S28")
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ("[core]\n\thooksPath = .husky/_\n", ".husky"),
+        ('[CORE]\n\tbare = false\n\tHooksPath = ".husky"\n', ".husky"),
+        ("[core] hookspath=.husky\n", ".husky"),
+        ("[core]\n\thooksPath = tools/hooks\n", ""),  # not there
+        ("[user]\n\thooksPath = .husky\n", ""),
+        ("[core]\n\thooksPath = ..\n", ""),
+        ("[core]\n\thooksPath = .\n", ""),
+    ],
+)
+def test_the_directory_a_repository_says_its_hooks_are_in_is_named(repository, config, named):
+    (repository / ".husky/_").mkdir(parents=True)
+    before = inner(repository)
+    (repository / ".git/config").write_text(config)
+    assert inner(repository) - before == ({named} if named else set())
+
+
+@pytest.mark.req("security:S28")
+def test_what_git_goes_on_with_is_named_while_it_is_there(repository):
+    assert not {".git/rebase-merge", ".git/rebase-apply", ".git/sequencer"} & inner(repository)
+    (repository / ".git/rebase-merge").mkdir()
+    assert ".git/rebase-merge" in inner(repository)
+
+
+@pytest.mark.req("security:S28")
+def test_repositories_inside_are_found_within_bounds(tmp_path):
+    for place in ("a/.git", "a/b/c/d/.git", "a/b/c/d/e/.git", "node_modules/m/.git", ".hidden/h/.git"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s/.git").write_text("gitdir: ../.git/modules/s")
+    found = {os.path.relpath(git, tmp_path) for git in nested_gits(str(tmp_path))}
+    assert found == {"a/.git", "s/.git", "a/b/c/d/.git"}
+    named = {os.path.relpath(place, tmp_path) for place in nested_places(str(tmp_path))}
+    assert {"a/.git/hooks", "a/.git/config", "a/.git/commondir", "a/.git/worktrees", "s/.git"} <= named
+
+
+@pytest.mark.req("security:S28")
+def test_of_more_repositories_than_can_be_covered_name_by_name_everything_is_protected(tmp_path):
+    for number in range(21):
+        (tmp_path / f"r{number}/.git").mkdir(parents=True)
+    assert set(nested_places(str(tmp_path))) == {str(tmp_path / f"r{number}/.git") for number in range(21)}
 
 
 @pytest.mark.req("security:S18")

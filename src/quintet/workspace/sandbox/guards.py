@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from quintet.workspace.project_root import admin_directory, project_root
-from quintet.workspace.protected import free_while_absent, protected_places
+from quintet.workspace.protected import UNDER_WAY, free_while_absent, nested_places, protected_places
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
 
 # A directory or an empty file by this name would stop git itself, so nothing can be laid over it while it is absent.
@@ -51,24 +51,19 @@ def guarded_git(workspace: str, common: str) -> Guarded:
     main = os.path.dirname(common)
     admin = admin_directory(os.path.join(workspace, ".git"))
     places = [place for place in protected_places(main) if lies_in(place, common) and place != common]
-    places += _commondir(common)
     places += [os.path.join(admin, name) for name in _ADMIN]
+    places += [place for name in UNDER_WAY if os.path.lexists(place := os.path.join(admin, name))]
     others = Mount(os.path.dirname(admin), Kind.READ)
     found = _sorted_out(common, places, set(), frozenset())
     return Guarded((others, Mount(admin, Kind.WRITE), *found.mounts), found.absent, found.watched)
 
 
 def _places(root: str) -> list[str]:
-    return [*protected_places(root), *_commondir(os.path.join(root, ".git"))]
+    return [*protected_places(root), *nested_places(root)]
 
 
 def _hidden(root: str, extra: Iterable[str]) -> set[str]:
     return {_first_absent(root, os.path.realpath(place)) for place in extra}
-
-
-def _commondir(git: str) -> list[str]:
-    """With a file of this name a repository takes its configuration from elsewhere."""
-    return [os.path.join(git, "commondir")] if os.path.isdir(git) and not os.path.islink(git) else []
 
 
 def _sorted_out(root: str, places: Iterable[str], hide: set[str], free: frozenset[str]) -> Guarded:

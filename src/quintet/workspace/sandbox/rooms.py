@@ -71,6 +71,10 @@ class Rooms:
         name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:32]
         return os.path.join(directory, name)
 
+    def locks(self) -> str:
+        """The file with the locks on those names; it stays."""
+        return os.path.join(self.base, "locks")
+
     def all_notes(self) -> list[str]:
         directory = os.path.join(self.base, "masks")
         with contextlib.suppress(OSError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import Busy, QuintetError
 from quintet.workspace.environment import find_program
 from quintet.workspace.sandbox import watched
 from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
@@ -26,6 +26,7 @@ from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
+from quintet.workspace.sandbox.under_way import UnderWay
 
 if TYPE_CHECKING:
     from quintet.workspace.sandbox.network import WayOut
@@ -75,6 +76,7 @@ class Sandbox:
         self._state: State | None = None
         self._filters = False  # system calls, inside
         self._groups = Groups({})
+        self._under_way = UnderWay()
         self._looking = asyncio.Lock()
 
     async def state(self) -> State:
@@ -162,6 +164,7 @@ class Sandbox:
         planned, held = await self._set_up_wholly(profile)
         try:
             before = watched.remember(planned.watched)
+            under_way = self._under_way.there(profile.workspace)
             inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
             planned = planned.with_more(mounts)
             words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
@@ -169,10 +172,14 @@ class Sandbox:
             try:
                 yield confined
             finally:
+                # Without a pause: a second cancel must not leave it half done. A handful of system calls.
                 confined.put_back.extend(watched.put_back(before))
+                begun = self._under_way.left(profile.workspace, under_way) if profile.writable else []
+                confined.put_back.extend(watched.PutBack(place, left=True) for place in begun)
         finally:
-            # Without a pause: a second cancel must not leave it half done. A handful of system calls.
-            self._take_down(profile, held)
+            held.release()
+            # In a thread, which a cancel does not stop: it may have to wait for another process.
+            await asyncio.shield(asyncio.to_thread(self._tidy_workspace, profile.workspace))
 
     async def _set_up_wholly(self, profile: Profile) -> tuple[Plan, Placeholders]:
         """In a thread, which a cancel does not stop: what it made is then taken down when it has ended."""
@@ -185,12 +192,16 @@ class Sandbox:
 
     def _take_down_late(self, profile: Profile, done: asyncio.Future[tuple[Plan, Placeholders]]) -> None:
         if not done.cancelled() and done.exception() is None:
-            self._take_down(profile, done.result()[1])
+            done.result()[1].release()
+            done.get_loop().run_in_executor(None, self._tidy_workspace, profile.workspace)
 
-    def _take_down(self, profile: Profile, held: Placeholders) -> None:
-        held.release()
-        with contextlib.suppress(OSError):  # on a full disk the notes stay as they are, for the next one
-            tidy(self._rooms.notes(profile.workspace))
+    def _tidy_workspace(self, workspace: str) -> None:
+        with contextlib.suppress(OSError):
+            self._tidy(self._rooms.notes(workspace))
+
+    def _tidy(self, notes: str) -> None:
+        with contextlib.suppress(OSError, Busy):  # full disk, or in use: the notes stay as they are, for the next one
+            tidy(notes, self._rooms.locks())
 
     async def close(self) -> None:
         """Remove the temporary directories, and whatever an ended process left in workspaces."""
@@ -199,14 +210,22 @@ class Sandbox:
     def _close(self) -> None:
         self._groups.tidy()
         if self._tool is not None:
-            for notes in self._rooms.all_notes():
-                tidy(notes)
+            self._tidy_all()
         self._rooms.close()
+
+    async def tidy(self) -> None:
+        """Take away what killed processes left in workspaces."""
+        await asyncio.to_thread(self._tidy_all)
+
+    def _tidy_all(self) -> None:
+        for notes in self._rooms.all_notes():
+            self._tidy(notes)
 
     def _set_up(self, profile: Profile) -> tuple[Plan, Placeholders]:
         planned = plan(profile, self._own())
-        held = Placeholders(self._rooms.notes(profile.workspace))
-        return planned.without(held.make(planned.absent, planned.covered)), held
+        held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
+        open_ones = self._under_way.theirs(profile.workspace)
+        return planned.without(held.make(planned.absent, planned.covered) | open_ones), held
 
     def _own(self) -> Own:
         hidden = (*self._hidden, self._rooms.base)

@@ -21,6 +21,7 @@ class PutBack(msgspec.Struct, frozen=True):
     place: str
     aside: str = ""  # where it is now, what the command had put there; nothing: it had only taken away
     failure: str = ""  # why the place is not as it was
+    left: bool = False  # nothing was put back: it began something there that git would go on with
 
 
 def remember(places: Iterable[str]) -> Before:

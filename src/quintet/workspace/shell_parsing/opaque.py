@@ -33,7 +33,7 @@ _RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
     "wait": ("-p",),
     "git": (
         *("-c", "--exec-path", "--config-env", "--upload-pack", "--receive-pack", "--ext-diff", "--exec"),
-        *("--open-files-in-pager", "--textconv"),
+        *("--open-files-in-pager", "--textconv", "--config", "--template", "--output"),
     ),
     "tar": (
         "--to-command",
@@ -51,19 +51,30 @@ _RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
     "zip": ("-TT", "--unzip-command"),
     "make": ("--eval", "-E", "SHELL=", "MAKE="),
     "cargo": ("--config",),
-    "go": ("-exec", "-toolexec"),
+    "go": ("-exec", "-toolexec", "-vettool", "--exec", "--toolexec", "--vettool"),
+    "split": ("--filter",),
+    "install": ("--strip-program",),
+    "cmake": ("-P", "-E"),
+    "tcpdump": ("-z",),
+    **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec", "--exec-batch")),
+    **dict.fromkeys(("nc", "ncat", "netcat"), ("-e", "-c", "--exec", "--sh-exec", "--lua-exec")),
+    **dict.fromkeys(("bat", "batcat", "delta", "ag"), ("--pager",)),
     "rg": ("--pre", "--hostname-bin"),
     "test": ("-v", "-R"),
 }
 # Exact spelling only: a bundle of letters that holds one of these means nothing here.
-_NO_BUNDLES = frozenset({"git", "zip", "go", "test", "cargo", "rg", "make", "sort"})
+_NO_BUNDLES = frozenset({"git", "zip", "go", "test", "cargo", "rg", "make", "sort", "cmake"})
+# Whole names of their own that also begin one of the options above.
+_NO_ABBREVIATIONS = frozenset({"--text", "--checkpoint"})
 _GIT_RUNS = frozenset({"bisect", "submodule", "filter-branch", "difftool", "mergetool", "send-email", "daemon"})
+_GIT_CONFIG_READS = frozenset({"--get", "--list", "-l", "get", "list", "--get-all", "--get-regexp"})
+_GIT_CONFIG_WHERE = frozenset({"--global", "--local", "--system", "--worktree", "--show-origin", "--show-scope", "-z"})
 _GIT_RUNS_BY = {"rebase": "-x", "grep": "-O", "clone": "-u", "ls-remote": "-u"}
 _READ_CODE_TEXT = "python pypy perl ruby node nodejs lua luajit php bun deno pwsh tclsh expect osascript"
 _READ_CODE = frozenset(_READ_CODE_TEXT.split())
 _ALWAYS_TEXT = """
 awk gawk mawk nawk bc dc ed m4 sqlite3 psql mysql irb ipython iex ghci scala jshell vi vim nvim ex emacs nano at
-batch crontab
+batch crontab socat pwsh powershell
 """
 _ALWAYS = frozenset(_ALWAYS_TEXT.split())
 _SED_OPTIONS = re.compile(
@@ -94,10 +105,17 @@ def _holds_any(words: Words, options: tuple[str, ...], *, bundles: bool) -> bool
         for option in options:
             if word == option or word.startswith(option if option.endswith("=") else option + "="):
                 return True
+            if _abbreviates(word.partition("=")[0], option):
+                return True
             short = len(option) == 2 and word.startswith("-") and not word.startswith("--")
             if short and (word.startswith(option) or (bundles and option[1] in word)):
                 return True
     return False
+
+
+def _abbreviates(name: str, option: str) -> bool:
+    """Most programs take a long option by its first letters as well."""
+    return len(name) > 2 and name.startswith("--") and option.startswith(name) and name not in _NO_ABBREVIATIONS
 
 
 def _script_given(words: Words) -> bool:
@@ -118,23 +136,31 @@ def _git(words: Words) -> bool:
         rest = rest[2:] if rest[0] in ("-C", "--git-dir", "--work-tree") else rest[1:]
     if not rest or rest[0] == UNKNOWN_WORD:
         return bool(rest)
+    if any("::" in w.partition("/")[0] for w in rest[1:]):
+        return True  # ext::COMMAND and other helpers in the place of an address
     if rest[0] == "config":
-        return not any(w in ("--get", "--list", "-l", "get", "list", "--get-all") for w in rest[1:3])
+        asked = [w for w in rest[1:] if w not in _GIT_CONFIG_WHERE]
+        return not asked or asked[0] not in _GIT_CONFIG_READS
     option = _GIT_RUNS_BY.get(rest[0], "")
     return rest[0] in _GIT_RUNS or bool(option and any(w.startswith(option) for w in rest[1:]))
 
 
 def _sed(words: Words) -> bool:
-    """Only prints, deletions and plain substitutions are read; w, e, r and F are not."""
-    scripts, rest = [], list(words)
-    while rest and rest[0].startswith("-") and len(rest[0]) > 1:
-        option = rest.pop(0)
-        if option in ("-e", "-ne", "-ie", "-Ee", "-re") and rest:
+    """Only prints, deletions and plain substitutions are read; w, e, r and F are not. Options also follow files."""
+    scripts, operands, rest = [], [], list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            operands += rest
+            break
+        if not word.startswith("-") or len(word) == 1:
+            operands.append(word)
+        elif word in ("-e", "-ne", "-ie", "-Ee", "-re") and rest:
             scripts.append(rest.pop(0))
-        elif not _SED_OPTIONS.fullmatch(option) or ("e" in option and not option.startswith("--")):
+        elif not _SED_OPTIONS.fullmatch(word) or ("e" in word and not word.startswith("--")):
             return True
     if not scripts:
-        scripts = rest[:1]
+        scripts = operands[:1]
     parts = [part.strip() for script in scripts for part in ([script] if "s" in script else script.split(";"))]
     return not parts or not all(_SED_LINES.fullmatch(p) or _SED_SUBSTITUTE.fullmatch(p) for p in parts)
 

@@ -176,6 +176,12 @@ def _by_text(words: Words) -> Behind:
     return Behind(_guesses(words), tuple(w for w in words if w != UNKNOWN_WORD), clear=False)
 
 
+def _ip(words: Words) -> Behind | None:
+    """ip netns exec and ip vrf exec, also abbreviated."""
+    within = any(len(w) > 1 and ("netns".startswith(w) or "vrf".startswith(w)) for w in words)
+    return _by_text(words) if within or UNKNOWN_WORD in words else None
+
+
 _SHELLS_TEXT = "sh bash dash ash rbash"
 _SHELLS = frozenset(_SHELLS_TEXT.split())
 _OTHER_SHELLS_TEXT = "zsh ksh mksh fish csh tcsh elvish nu"
@@ -183,7 +189,9 @@ _OTHER_SHELLS = frozenset(_OTHER_SHELLS_TEXT.split())
 # Build tools that run any program by a subcommand.
 _RUNNERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("uv", "poetry", "pipenv", "pdm", "rye", "hatch", "conda", "mamba"), ("run",)),
-    **dict.fromkeys(("pnpm", "yarn", "npm", "bundle", "mise", "direnv"), ("exec",)),
+    **dict.fromkeys(("bundle", "mise", "direnv"), ("exec",)),
+    **dict.fromkeys(("pnpm", "yarn", "npm", "bun"), ("exec", "dlx", "x")),
+    "pipx": ("run",),
 }
 _SUDO = _Options("AbEHinPSsk", "ugpCTrtUDh", assigns=True)
 _PREFIXES = {
@@ -206,8 +214,10 @@ _PREFIXES = {
     "busybox": _Options(),
     "toybox": _Options(),
     "caffeinate": _Options("dimsu", "t"),
+    "npx": _Options("y", "", ("--yes", "--no", "--no-install")),
+    **dict.fromkeys(("uvx", "bunx"), _Options("q")),
 }
-_SPECIAL: dict[str, Callable[[Words], Behind]] = {
+_SPECIAL: dict[str, Callable[[Words], Behind | None]] = {
     "eval": _evaluated,
     "xargs": _xargs,
     "find": _find,
@@ -217,7 +227,14 @@ _SPECIAL: dict[str, Callable[[Words], Behind]] = {
     "flock": _flock,
     "watch": _watch,
     **dict.fromkeys(("su", "runuser", "script", "sg", "ssh", "sshpass", "parallel", "entr"), _by_text),
+    **dict.fromkeys(("tmux", "screen", "hyperfine", "concurrently", "watchexec", "nodemon", "pee", "mosh"), _by_text),
+    "ip": _ip,
     **dict.fromkeys(("trap", "nsenter", "chroot", "unshare", "pkexec", "systemd-run"), _by_text),
 }
-_DARK_TEXT = "coproc source . gdb valgrind perf proot fakeroot bwrap firejail rr ld.so"
+_DARK_TEXT = """
+coproc source . gdb valgrind perf proot fakeroot bwrap firejail rr ld.so prlimit setpriv proxychains proxychains4 tini
+dumb-init numactl xvfb-run dbus-run-session dbus-launch start-stop-daemon daemonize setarch linux32 linux64 i386 x86_64
+systemd-cat systemd-inhibit systemd-nspawn torsocks torify tsocks eatmydata faketime fakechroot rlwrap chronic ifne
+cpulimit trickle gosu su-exec chpst setuidgid envdir dotenv cross-env capsh cgexec catchsegv run-parts
+"""
 _DARK = frozenset(_DARK_TEXT.split())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -411,6 +413,56 @@ async def test_what_could_not_be_prepared_is_taken_down_again(stage: Stage) -> N
             " ".join(inside.argv)
     assert [p.name for p in stage.workspace.iterdir()] == [".git"]
     assert notes(stage) == []
+
+
+@pytest.mark.req("security:S28")
+async def test_locks_and_notes_that_others_hold_do_not_stop_the_loop(stage: Stage) -> None:
+    """A command may lock what it sees, and another process may be at the notes: only the one that waits, waits."""
+    git = os.open(stage.workspace / ".git", os.O_RDONLY)
+    fcntl.flock(git, fcntl.LOCK_EX)
+    context = stage.sandbox.confined(("true",), str(stage.workspace), {}, stage.profile())
+    await asyncio.wait_for(context.__aenter__(), 10)
+    (held,) = notes(stage)
+    handle = os.open(held, os.O_RDWR)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    leaving = asyncio.ensure_future(context.__aexit__(None, None, None))
+    for _ in range(5):  # the loop goes on
+        await asyncio.sleep(0.01)
+        assert not leaving.done()
+    os.close(handle)
+    await asyncio.wait_for(leaving, 10)
+    os.close(git)
+    assert [p.name for p in stage.workspace.iterdir()] == [".git"]
+
+
+@pytest.mark.req("security:S28")
+@pytest.mark.parametrize("command", [["gc"], ["gc", "--grace", "60"], ["run", "hello", "--model", "none/none"]])
+async def test_what_a_killed_quintet_left_goes_when_the_next_one_starts(stage: Stage, command: list[str]) -> None:
+    home = stage.root / "fresh"
+    home.mkdir(0o700)
+    script = (
+        "import asyncio, os, sys\n"
+        "from quintet.workspace.sandbox.profile import Profile\n"
+        "from quintet.workspace.sandbox.wall import Sandbox\n"
+        "async def main():\n"
+        "    wall = Sandbox(os.environ, home=sys.argv[1])\n"
+        "    async with wall.confined(('true',), sys.argv[2], {}, Profile(sys.argv[2])): os.kill(os.getpid(), 9)\n"
+        "asyncio.run(main())"
+    )
+    words = [sys.executable, "-c", script, str(home), str(stage.workspace)]
+    died = await asyncio.to_thread(subprocess.run, words, timeout=30, check=False)
+    assert died.returncode == -9
+    assert (stage.workspace / ".claude").is_dir()
+    await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", "from quintet.cli import main; main()", *command, "--home", str(home)],
+        cwd=stage.outside,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert [p.name for p in stage.workspace.iterdir()] == [".git"]
+    assert list((home / "run/sandbox/masks").iterdir()) == []
 
 
 # --- linked worktrees -------------------------------------------------------------------------------------------------
