@@ -82,9 +82,9 @@ class Compaction:
         self._gauge.refused(self._request(), self._room)
         self._tries += 1
         hopeless = self._record.ineffective >= TOO_MANY_INEFFECTIVE
-        if self._tries == 1 and not hopeless and self._record.may_try(self._context.last):
-            if await self._compact(TOO_LONG):
-                return True
+        due = self._tries == 1 and not hopeless and self._record.may_try(self._context.last)
+        if due and await self._compact(TOO_LONG):
+            return True
         if self._trims >= TRIMS:
             return False
         self._trims += 1
@@ -96,7 +96,7 @@ class Compaction:
             return error
         why = "Nothing in it can be summarised or left out any more"
         if self._record.ineffective >= TOO_MANY_INEFFECTIVE:
-            why = f"The last {self._record.ineffective} compactions hardly made it shorter"
+            why = f"The last {self._record.ineffective} compactions hardly helped"
         elif self._record.failed:
             why = "Compacting it failed"
         return ProviderFailed(

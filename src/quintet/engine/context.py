@@ -12,7 +12,7 @@ from quintet.domain.view import View, ViewReason, changed
 from quintet.engine.gauge import rough_item, rough_items
 
 PAGE = 500
-WORTH_LEAVING_OUT = 400  # characters of a result; below that its note would hardly be shorter
+WORTH_LEAVING_OUT = 200  # characters of a result; below that its note would hardly be shorter
 
 
 class Context:

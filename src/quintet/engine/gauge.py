@@ -1,4 +1,4 @@
-"""Gauge: how large a request is, in tokens. A rough count of characters, set right by what the provider last counted."""
+"""Gauge: how large a request is, in tokens. A rough count of characters, set right by what the provider counted."""
 
 from __future__ import annotations
 
