@@ -151,14 +151,14 @@ class Compaction:
         return cut(context.seen(), keep, first=context.first_kept, turn=turn, resting=resting)
 
     def _summary_request(self, chosen: Cut, reason: str, wishes: str) -> ModelRequest:
-        room, lease = self._room, self._running.lease
+        room, lease, words = self._room, self._running.lease, instructions(wishes)
         if room is not None:
-            most = self._gauge.rough(room.threshold)
+            most = self._gauge.rough(room.threshold) * CHARACTERS_A_TOKEN - len(words)
         else:
-            most = rough_items(chosen.older) // (2 if reason == TOO_LONG else 1)
-        body = user_text(retold(chosen.older, most * CHARACTERS_A_TOKEN))
-        told = Item(new_id("itm"), lease.thread, lease.turn, 1, 0, body)
-        return replace(self._request(), instructions=instructions(wishes), items=(told,), tools=())
+            most = rough_items(chosen.older) * CHARACTERS_A_TOKEN
+            most = most // 2 if reason == TOO_LONG else most * 2  # all of it, unless it may be what is too long
+        told = Item(new_id("itm"), lease.thread, lease.turn, 1, 0, user_text(retold(chosen.older, most)))
+        return replace(self._request(), instructions=words, items=(told,), tools=())
 
     async def _summary(self, text: str) -> Item:
         """The item to be added, masked as it will be stored, so that its size is the true one."""
