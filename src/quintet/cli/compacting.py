@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import Callable
 
 from quintet.app import App
@@ -14,7 +13,7 @@ from quintet.cli.stopping import Stopping
 from quintet.cli.turn_view import compaction_words
 from quintet.domain.event import CompactionFinished, Event
 from quintet.domain.principal import local
-from quintet.domain.turn import Mode, TurnState
+from quintet.domain.turn import Mode
 
 ME = local("cli")
 
@@ -31,13 +30,11 @@ async def compact(invocation: Invocation, app: App) -> int:
     starter = app.starter(ME, mode=Mode.READ_ONLY, model=flags.model)
     starter.models.resolve(flags.model)  # a wrong name is told before anything is begun
     thread = (await app.threads.get(await app.threads.find(flags.thread))).thread
-    outcome: asyncio.Future[CompactionFinished] = asyncio.get_running_loop().create_future()
-    started = None
+    outcomes: dict[str, CompactionFinished] = {}  # by turn
 
     def see(event: Event) -> None:
-        mine = started is not None and event.turn == started.turn.id
-        if mine and isinstance(event.payload, CompactionFinished) and not outcome.done():
-            outcome.set_result(event.payload)
+        if isinstance(event.payload, CompactionFinished):
+            outcomes.setdefault(event.turn, event.payload)
 
     stop = app.feed.handle(see)
     try:
@@ -46,11 +43,11 @@ async def compact(invocation: Invocation, app: App) -> int:
             ended = await app.turns.wait(started.turn.id)
     finally:
         stop()
-    finished = outcome.result() if outcome.done() else None
+    finished = outcomes.get(started.turn.id)
     if invocation.json:
         invocation.screen.raw(encode_line({"thread": thread.id, "turn": ended, "compaction": finished}))
     elif finished is not None and finished.error is None:
         invocation.screen.note(f"{compaction_words(finished).capitalize()}.")
     elif ended.error is not None:
         invocation.screen.note(f"quintet: {ended.error.message} {ended.error.next_step}".rstrip())
-    return exits.DONE if ended.state is TurnState.DONE else exits.of_turn(ended.state, ended.error)
+    return exits.of_turn(ended.state, ended.error)

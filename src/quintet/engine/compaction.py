@@ -123,7 +123,7 @@ class Compaction:
     async def _compact(self, reason: str, wishes: str = "") -> bool:
         """Whether the thread is shorter now. A failure is told to whoever watches; the turn goes on without."""
         before = self._gauge.tokens(self._request())
-        chosen = self._cut(before, resting=reason == REQUESTED)
+        chosen = self._cut(resting=reason == REQUESTED)
         if chosen is None:
             self._failure = Invalid(
                 "There is nothing to compact in this thread.", next_step="Go on; it is compacted when it grows."
@@ -144,11 +144,12 @@ class Compaction:
             return await self._fail(summariser, before, 0, as_quintet_error(error))
         return await self._commit(summariser, before, chosen, item)
 
-    def _cut(self, before: int, *, resting: bool) -> Cut | None:
+    def _cut(self, *, resting: bool) -> Cut | None:
         context, turn = self._context, self._running.lease.turn
-        room = self._room
-        keep = self._gauge.rough(KEPT * (min(room.window, before) if room else before))
-        return cut(context.seen(), keep, first=context.first_kept, turn=turn, resting=resting)
+        seen, room = context.seen(), self._room
+        size = rough_items(seen)
+        keep = int(KEPT * (min(self._gauge.rough(room.window), size) if room else size))
+        return cut(seen, keep, first=context.first_kept, turn=turn, resting=resting)
 
     def _summary_request(self, chosen: Cut, reason: str, wishes: str) -> ModelRequest:
         room, lease, words = self._room, self._running.lease, instructions(wishes)
