@@ -81,8 +81,7 @@ class Compaction:
         that this comes to an end."""
         self._gauge.refused(self._request(), self._room)
         self._tries += 1
-        hopeless = self._record.ineffective >= TOO_MANY_INEFFECTIVE
-        due = self._tries == 1 and not hopeless and self._record.may_try(self._context.last)
+        due = self._tries == 1 and self._record.may_try(self._context.last)
         if due and await self._compact(TOO_LONG):
             return True
         if self._trims >= TRIMS:

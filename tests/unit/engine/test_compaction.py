@@ -383,8 +383,9 @@ async def test_a_secret_in_a_summary_is_masked_in_the_journal_and_for_the_model(
     await one.run(thread, "text: hello", say="a question that is long enough to be summarised")
     told = [[TextChunk("hunter2"), TextChunk("hunter2")]]
     assert (await compact(one, thread, Windowed(summaries=told, window=None), "hunter2hunter2")).state is TurnState.DONE
-    model = Windowed(window=None)
-    await one.run(thread, model)
+    model = Windowed(*calls(9), summaries=told)
+    await one.run(thread, model, [looking()])
+    assert len(await one.bodies(thread, Summary)) == 2
     assert "hunter2hunter2" not in repr(model.requests)
     assert "hunter2hunter2" not in repr(await one.events(thread))
 

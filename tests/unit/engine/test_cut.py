@@ -93,6 +93,10 @@ def test_what_an_earlier_compaction_has_summarised_does_not_come_back() -> None:
     found = cut(given, 1, first=40, turn="t1")
     assert found is not None
     assert (found.first_kept, found.also) == (51, (3,))
+    steered = [given[0], given[1], Item("i20", "thr", "t1", 20, 0, user_text("and")), *given[2:]]
+    found = cut(steered, 10_000, first=40, turn="t2", resting=True)
+    assert found is not None
+    assert (found.first_kept, found.also) == (40, ())
 
 
 def test_there_is_nothing_to_compact_in_an_empty_thread_or_behind_a_summary_alone() -> None:
