@@ -248,6 +248,7 @@ class App:
             interaction_timeout_s=interaction_timeout_s or limits.interaction_timeout_s,
             max_steps=max_steps or limits.max_steps or DEFAULT_MAX_STEPS,
             confine=confine,
+            compact_at=limits.compact_at,
         )
 
     def project_policy(self, directory: str) -> ProjectPolicy:

@@ -20,6 +20,7 @@ from quintet.workspace.web.search_settings import SearchSettings
 VERSION = 1
 FILE = "config.toml"
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Directory = Annotated[
     str, msgspec.Meta(pattern=r"^(/|~/)[^\0]*[^/\0]$")
@@ -51,6 +52,7 @@ class Limits(msgspec.Struct, frozen=True):
     turn_budget: Positive | None = None
     day_budget: Positive | None = None
     max_steps: Count | None = None
+    compact_at: Share | None = None
     storage_quota: Count | str | None = None
 
 

@@ -64,7 +64,9 @@ class OneModel:
         self._provider = provider
 
     def info(self, reference: str) -> ModelInfo:
-        return ModelInfo(reference)
+        """A provider that knows something of its model says it."""
+        known: ModelInfo = getattr(self._provider, "info", ModelInfo)(reference)
+        return known
 
     def resolve(self, reference: str) -> tuple[str, Provider]:
         return reference or "fake/model", self._provider

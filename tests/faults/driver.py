@@ -178,9 +178,17 @@ class Driver:
         for number in range(turns):
             await self.turn(thread, f"{self.tag}w{worker}t{number}")
             if self.dice.random() < 0.3:
+                await self.compact(thread)
+            if self.dice.random() < 0.3:
                 source = (await self.app.threads.get(thread)).thread
                 thread = (await self.app.threads.fork(thread)).id
                 self.acks.write("created", thread=thread, items=source.last_ordinal)
+
+    async def compact(self, thread: str) -> None:
+        script = 'scope: turn\nrepeat: 20 every 0.001 text: "in short "'
+        started = await self.app.turns.compact(thread, Starter(ME, OneScript(script), []))
+        ended = await self.app.turns.wait(started.turn.id, 30)
+        self.acks.write("ended", turn=started.turn.id, state=ended.state.value)
 
     async def large(self) -> None:
         """A thread and its fork, each one transaction of more than the two MiB of SQLite's page cache: such a one is

@@ -10,7 +10,7 @@ from typing import Any
 from quintet.domain import event as ev
 from quintet.domain.command import Outcome
 from quintet.domain.event import Event
-from quintet.domain.item import ResultStatus, ToolCall, ToolResult, UserMessage, text_of
+from quintet.domain.item import ResultStatus, Summary, ToolCall, ToolResult, UserMessage, text_of
 from quintet.domain.ports import Journal
 from quintet.domain.thread import ThreadQuery
 from quintet.domain.tool import Effect
@@ -140,7 +140,7 @@ class Ledger:
     async def _check_rows(self, journal: Journal, events: list[Event]) -> None:
         assert not await journal.interactions(), "an interaction of an ended turn is still open"
         added = {e.payload.item.id: e.payload.item for e in events if isinstance(e.payload, ev.ItemAdded)}
-        before = None
+        before, self.counts["compactions"] = None, 0
         while page := await journal.threads(ThreadQuery(children=True, before=before, limit=100)):
             before = (page[-1].updated_ms, page[-1].id)
             for thread in page:
@@ -149,6 +149,11 @@ class Ledger:
                 ordinals = [i.ordinal for i in items]
                 assert ordinals == list(range(1, len(items) + 1)), f"{thread.id}: {ordinals}"
                 assert thread.last_ordinal == len(items)
+                # A summary and the change of view that puts it in place are there together or not at all.
+                marks = {mark.summary for mark in thread.view.marks if mark.summary}
+                summaries = {i.ordinal for i in items if isinstance(i.body, Summary)}
+                assert marks == summaries, f"{thread.id}: {marks} are marked, {summaries} are summaries"
+                self.counts["compactions"] += len(summaries)
                 other = [(i, added[i.id]) for i in items if i.id in added and added[i.id] != i]
                 assert not other, f"an item differs from its event: {other[:2]}"
                 for turn in await journal.turns(thread.id):

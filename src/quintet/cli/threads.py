@@ -1,4 +1,4 @@
-"""Threads: list, show, search, diff, revert, unrevert, export, import, fork, rename, steer, cancel, delete."""
+"""Threads: list, show, search, diff, revert, unrevert, compact, export, import, fork, rename, steer, cancel, delete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from quintet.app import App
-from quintet.cli import reverting
+from quintet.cli import compacting, reverting
 from quintet.cli.changed import changed_line
 from quintet.cli.event_json import encode_line, iso
 from quintet.cli.invoke import Invocation, directory, positive
@@ -49,6 +49,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     searching.add_argument("--hidden", action="store_true", help="reverted items too")
     searching.add_argument("-n", "--limit", type=positive, default=20, help="at most so many (20)")
     reverting.add_actions(action)
+    compacting.add_action(action)
     exporting = action("export", "one thread as a file of JSON lines")
     exporting.add_argument("thread")
     exporting.add_argument("-o", "--output", type=Path, help="file to write (else stdout); never overwritten")
@@ -72,7 +73,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 
 async def run(invocation: Invocation) -> int:
-    async with invocation.open() as app:
+    async with invocation.open(starts_turns=invocation.flags.action == "compact") as app:
         handler = _HANDLERS[invocation.flags.action]
         return await handler(invocation, app)
 
@@ -270,6 +271,7 @@ _HANDLERS = {
     "diff": reverting.diff,
     "revert": reverting.revert,
     "unrevert": reverting.unrevert,
+    "compact": compacting.compact,
     "export": _export,
     "import": _import,
     "fork": _fork,

@@ -10,6 +10,8 @@ from quintet.cli.event_json import event_line
 from quintet.cli.prompt import Prompt
 from quintet.cli.terminal import Screen
 from quintet.domain.event import (
+    CompactionFinished,
+    CompactionStarted,
     EffectUnknown,
     Event,
     InteractionRequested,
@@ -92,6 +94,10 @@ class TextView:
                 self._note(f"  {name}: {status}")
             case StepRetried(attempt=attempt, reason=reason):
                 self._note(f"  trying again ({attempt}): {reason}")
+            case CompactionStarted():
+                self._note("  making room: the older part of this thread gives way")
+            case CompactionFinished():
+                self._note(f"  {compaction_words(event.payload)}")
             case EffectUnknown(title=title):
                 self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
             case InteractionRequested(interaction=asked):
@@ -135,6 +141,14 @@ class TextView:
     def _note(self, text: str) -> None:
         self._end_line()
         self._screen.note(text)
+
+
+def compaction_words(finished: CompactionFinished) -> str:
+    """What came of it, in a line."""
+    if finished.error is not None:
+        return f"compaction failed: {finished.error.message}"
+    size = f"about {finished.tokens_before:,} tokens are {finished.tokens_after:,} now"
+    return f"compacted: {size}" if finished.summary_item else f"old results left out of the model's view: {size}"
 
 
 _SILENCES = {

@@ -60,6 +60,7 @@ class ViewChanged(Payload, frozen=True):
     keep_through: int = 0
     first_kept: int = 0
     summary_item: int = 0  # ordinal
+    also: tuple[int, ...] = ()  # ordinals before first_kept that the model still gets
 
 
 class TurnQueued(Payload, frozen=True):
@@ -90,6 +91,8 @@ class TurnFinished(Payload, frozen=True):
 
 
 class StepStarted(Payload, frozen=True):
+    """A model call. Those of the turn are numbered from 1; 0 is one of the engine's own, such as a compaction's."""
+
     step: str
     number: int
     model: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from quintet.domain.compaction import CompactionRecord
 from quintet.domain.view import View
 
 
@@ -35,6 +36,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     epoch: int = 0  # raised by every claim; writes of an older epoch are refused
     active_turn: str = ""
     view: View = View()
+    compaction: CompactionRecord = CompactionRecord()
     deleted_ms: int = 0
 
 

@@ -25,6 +25,7 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int
     first: int
     summary: int = 0  # ordinal of the summary item, 0 for a clear
+    also: tuple[int, ...] = ()  # older items that stay whole, e.g. what the person asked for in the turn that runs
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,20 +45,28 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def model_ordinals(self, last: int) -> list[int]:
-        """The ordinals a model is sent, in order: the summary first, then what was kept and what came after."""
+        """The ordinals a model is sent, in order: the summary, what stays whole, what was kept and what came after."""
         mark = self.mark()
         if mark is None:
             return [n for n in range(1, last + 1) if not self.is_hidden(n)]
         summaries = {m.summary for m in self.marks if m.summary}
         kept = [n for n in range(mark.first, last + 1) if n not in summaries and not self.is_hidden(n)]
-        return [mark.summary, *kept] if mark.summary else kept
+        also = [n for n in mark.also if n < mark.first and not self.is_hidden(n)]
+        return [mark.summary, *also, *kept] if mark.summary else kept
 
 
 EVERYTHING = View()
 
 
 def changed(
-    view: View, reason: ViewReason, *, last: int, keep_through: int = 0, first_kept: int = 0, summary: int = 0
+    view: View,
+    reason: ViewReason,
+    *,
+    last: int,
+    keep_through: int = 0,
+    first_kept: int = 0,
+    summary: int = 0,
+    also: tuple[int, ...] = (),
 ) -> View:
     """The view after one change; `last` is the thread's last ordinal at that moment."""
     match reason:
@@ -66,7 +75,7 @@ def changed(
         case ViewReason.UNREVERT:
             return _with(view, reverted=None)
         case ViewReason.COMPACTION:
-            return _with(view, marks=(*view.marks, Mark(last, first_kept, summary)))
+            return _with(view, marks=(*view.marks, Mark(last, first_kept, summary, also)))
         case ViewReason.CLEAR:
             return _with(view, marks=(*view.marks, Mark(last, last + 1)))
         case ViewReason.REPLACE:

@@ -22,6 +22,7 @@ from quintet.domain.turn import TurnState
 from quintet.engine.calls import Calls
 from quintet.engine.candidates import Candidates
 from quintet.engine.checkpoints import Checkpoints
+from quintet.engine.compaction import TOO_LONG, Compaction
 from quintet.engine.context import Context
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
@@ -48,6 +49,7 @@ class Loop:
         self._instructions = ""
         self._calls = Calls(feed, interactions, policy, checkpoints, running)
         self._context: Context | None = None
+        self._compaction: Compaction | None = None
         self._step: Step | None = None
         self._steps = 0
         self._call_ids: set[str] = set()
@@ -80,6 +82,12 @@ class Loop:
         self._instructions = await self._prompt()
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
+        self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
+        if running.compact is not None:
+            await self._compaction.requested(running.compact)
+            if not await self._give_steers():
+                running.closing = True
+                return
         while self._steps < running.starter.max_steps:
             if running.stopped_as is not None:
                 raise asyncio.CancelledError  # whatever ran has swallowed the cancel
@@ -95,17 +103,26 @@ class Loop:
     async def _ask(self) -> Step:
         """One answer of the model; when it has none, of the next one in its list."""
         assert self._models is not None
+        assert self._compaction is not None
         while True:
+            await self._compaction.make_room()
             self._steps += 1
-            model = self._models.model
+            model, request = self._models.model, self._request()
             step = self._step = Step(self._feed, self._running.lease, self._steps, model, self._call_ids)
-            chunks = self._models.provider.stream(self._request(model))
+            chunks = self._models.provider.stream(request)
             try:
                 await step.run(chunks)
+                self._compaction.answered(request, step.usage)
                 return step
             except ProviderFailed as error:
-                if step.has_spoken or not self._models.fall_back():
+                if step.has_spoken:
                     raise
+                if error.data.get("reason") == TOO_LONG:
+                    await self._feed.say(self._running.lease, *step.cut_off(error.info()))
+                    if await self._compaction.refused(error):
+                        continue
+                if not self._models.fall_back():
+                    raise self._compaction.given_up(error) from None
                 fallen = StepFellBack(step.id, model, self._models.model, error.message)
                 await self._feed.say(self._running.lease, *step.cut_off(error.info()), fallen)
             finally:
@@ -118,10 +135,11 @@ class Loop:
         plan_mode = running.thread.settings.plan_mode
         return system_text(agent, around, project=running.project.instructions, plan_mode=plan_mode)
 
-    def _request(self, model: str) -> ModelRequest:
+    def _request(self) -> ModelRequest:
         assert self._context is not None
+        assert self._models is not None
         return ModelRequest(
-            model=model.partition("/")[2],
+            model=self._models.model.partition("/")[2],
             instructions=self._instructions,
             items=self._context.for_model(),
             tools=self._running.starter.specs(),
@@ -164,6 +182,7 @@ class Loop:
     def _leftovers(self, error: ErrorInfo | None) -> list[AnyPayload]:
         lease, now = self._running.lease, self._feed.clock.now_ms()
         leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []
+        leftovers += self._compaction.leftovers(error) if self._compaction else []
         leftovers += self._calls.leftovers()
         for steer in self._running.steers:
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, now, UserMessage(steer.parts, steered=True))

@@ -14,13 +14,20 @@ from quintet.engine.starter import Starter
 
 class RunningTurn:
     def __init__(
-        self, turn: Turn, thread: Thread, lease: Lease, starter: Starter, project: ProjectPolicy | None = None
+        self,
+        turn: Turn,
+        thread: Thread,
+        lease: Lease,
+        starter: Starter,
+        project: ProjectPolicy | None = None,
+        compact: str | None = None,
     ) -> None:
         self.turn = turn
         self.thread = thread
         self.lease = lease
         self.starter = starter
         self.project = project or ProjectPolicy()  # what the project's own files add, as they were when it began
+        self.compact = compact  # not None: the turn is there to compact the thread, with these wishes
         self.mode = strictest(turn.mode, self.project.mode)
         self._loosest = self.mode  # what no change of mode goes beyond
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model

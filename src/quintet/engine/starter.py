@@ -29,6 +29,7 @@ class Starter:
         max_steps: int = DEFAULT_MAX_STEPS,
         confine: Confine = Confine.AUTO,
         agent: Agent | None = None,
+        compact_at: float | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -41,6 +42,7 @@ class Starter:
         self.interaction_timeout_s = interaction_timeout_s
         self.max_steps = max_steps
         self.confine = confine
+        self.compact_at = compact_at  # share of the model's room for input; None: the usual one
         self.agent = agent  # None: the one that works in a project as usual
 
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -107,6 +107,26 @@ class Turns:
             await self._drop_if_closing(turn)
         return accepted
 
+    async def compact(self, thread: str, starter: Starter, instructions: str = "") -> Started:
+        """Have the thread's older items summarised, in a turn of its own without an input: it waits for its place,
+        can be watched and cancelled, and is ended for a dead process like any other."""
+        if self._closing:
+            raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
+        turn = Turn(
+            id=new_id("trn"),
+            thread=thread,
+            state=TurnState.QUEUED,
+            runner=self._feed.journal.owner,
+            mode=starter.mode,
+            principal=starter.principal,
+            parts=(),
+            queued_ms=self._feed.clock.now_ms(),
+        )
+        accepted = await self._accept(turn, only_idle=False, key=None)
+        self._spawn(turn, starter, compact=self._feed.mask(instructions))
+        await self._drop_if_closing(turn)
+        return accepted
+
     async def wait(self, turn: str, timeout_s: float | None = None) -> Turn:
         """The turn once it has ended, wherever it runs; a dead runner's turn is ended here."""
 
@@ -226,17 +246,17 @@ class Turns:
                     with contextlib.suppress(TimedOut):
                         await self.wait(live.id, left)
 
-    def _spawn(self, turn: Turn, starter: Starter) -> None:
-        self._queued[turn.id] = self._keep(self._run(turn, starter))
+    def _spawn(self, turn: Turn, starter: Starter, *, compact: str | None = None) -> None:
+        self._queued[turn.id] = self._keep(self._run(turn, starter, compact))
 
-    async def _run(self, turn: Turn, starter: Starter) -> None:
+    async def _run(self, turn: Turn, starter: Starter, compact: str | None) -> None:
         self._feed.tailing.hurry()
         lease: Lease | None = None
         loop: Loop | None = None
         try:
             lease = await self._claim(turn, starter.model)
             if lease is not None:
-                running = await self._begin(turn, lease, starter)
+                running = await self._begin(turn, lease, starter, compact)
                 loop = Loop(
                     self._feed, self._interactions, self._policy, self._checkpoints, self._surroundings, running
                 )
@@ -299,11 +319,11 @@ class Turns:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(ended, PROBE_EVERY_S)
 
-    async def _begin(self, turn: Turn, lease: Lease, starter: Starter) -> RunningTurn:
+    async def _begin(self, turn: Turn, lease: Lease, starter: Starter, compact: str | None) -> RunningTurn:
         self._queued.pop(turn.id, None)
         thread = await self._feed.journal.thread(turn.thread)
         project = await asyncio.to_thread(self._project_policy, thread.settings.cwd)
-        running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter, project)
+        running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter, project, compact)
         if self._closing:
             running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         for waiting in await self._feed.journal.commands(turn.thread):

@@ -12,12 +12,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from quintet.domain import event as ev
+from quintet.domain.compaction import CompactionRecord, recorded
 from quintet.domain.errors import NotFound
 from quintet.domain.event import KIND_OF, AnyPayload, Event
 from quintet.domain.item import text_of
 from quintet.domain.thread import Thread
 from quintet.domain.turn import TurnState
-from quintet.domain.view import changed, settled
+from quintet.domain.view import ViewReason, changed, settled
 from quintet.journal.codec import encode, event_sum, item_row
 from quintet.journal.rows import EventRow, TurnRow
 from quintet.journal.transaction import Transaction
@@ -83,8 +84,25 @@ def _view_changed(tx: Transaction, where: Thread | None, turn: str, payload: ev.
         keep_through=payload.keep_through,
         first_kept=payload.first_kept,
         summary=payload.summary_item,
+        also=payload.also,
     )
-    _touch(tx, here, view=view)
+    # What is left after any other change may well be worth a compaction again.
+    record = here.compaction if payload.reason is ViewReason.COMPACTION else CompactionRecord()
+    _touch(tx, here, view=view, compaction=record)
+    return payload, None
+
+
+def _compacted(tx: Transaction, where: Thread | None, turn: str, payload: ev.CompactionFinished, seq: int) -> Kept:
+    here = _here(where)
+    record = recorded(
+        here.compaction,
+        last=here.last_ordinal,
+        before=payload.tokens_before,
+        after=payload.tokens_after,
+        summarised=bool(payload.summary_item),
+        error=payload.error.code if payload.error else "",
+    )
+    _touch(tx, here, compaction=record)
     return payload, None
 
 
@@ -197,6 +215,7 @@ _PROJECTIONS: dict[type[AnyPayload], Callable[[Transaction, Thread | None, str, 
     ev.ThreadUpdated: _thread_updated,
     ev.ThreadDeleted: _thread_deleted,
     ev.ViewChanged: _view_changed,
+    ev.CompactionFinished: _compacted,
     ev.TurnQueued: _turn_queued,
     ev.TurnStarted: _turn_started,
     ev.TurnCancelRequested: _cancel_requested,

@@ -54,7 +54,7 @@ class ScriptedProvider:
             case Delay(seconds=seconds):
                 await asyncio.sleep(seconds)
             case Fail(code=code, message=message):
-                raise ProviderFailed(f"The scripted model failed: {message} ({code}).", code=code)
+                raise ProviderFailed(f"The scripted model failed: {message} ({code}).", code=code, reason=code)
             case Until(path=path):
                 await self._until(os.path.join(self._directory, path))
 

@@ -57,6 +57,16 @@ def test_a_later_compaction_wins_and_older_summaries_are_not_sent() -> None:
     assert view.model_ordinals(10) == [9, 6, 7, 8, 10]
 
 
+@pytest.mark.req("models:C2", "models:C11")
+def test_an_older_item_that_stays_whole_stands_behind_the_summary_unless_it_is_hidden_or_kept_anyway() -> None:
+    view = changed(View(), ViewReason.COMPACTION, last=9, first_kept=7, summary=9, also=(2, 3))
+    assert view.model_ordinals(10) == [9, 2, 3, 7, 8, 10]
+    assert forked(view, 10).model_ordinals(10) == [9, 2, 3, 7, 8, 10]
+    assert changed(view, ViewReason.REVERT, last=10, keep_through=8).model_ordinals(10) == [1, 2, 3, 4, 5, 6, 7, 8]
+    later = changed(view, ViewReason.COMPACTION, last=12, first_kept=10, summary=12, also=(3,))
+    assert later.model_ordinals(12) == [12, 3, 10, 11]
+
+
 @pytest.mark.req("mechanisms:M5.clear")
 def test_clear_empties_the_models_view_and_hides_nothing_from_people() -> None:
     view = changed(View(), ViewReason.CLEAR, last=5)

@@ -93,7 +93,7 @@ async def test_an_error_comes_after_what_was_said_before_it():
     assert await anext(stream) == TextChunk("half")
     with pytest.raises(ProviderFailed, match=r"too busy \(529\)") as failure:
         await anext(stream)
-    assert failure.value.data == {"code": "529"}
+    assert failure.value.data == {"code": "529", "reason": "529"}
 
 
 async def test_repeat_says_the_same_piece_many_times():
