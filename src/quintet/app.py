@@ -173,7 +173,7 @@ class App:
             default_model=config.default_model,
             environment=os.environ,
             directory=str(self.home),
-            stored_key=lambda name: self.credentials.get(name) if name in self.credentials.names() else "",
+            stored=self.credentials,
         )
 
     @cached_property
