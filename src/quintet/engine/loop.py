@@ -28,6 +28,7 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.prompt import CODER, system_text
 from quintet.engine.running import RunningTurn
+from quintet.engine.spending import Spending
 from quintet.engine.step import Step
 
 
@@ -46,6 +47,10 @@ class Loop:
         self._running = running
         self._models: Candidates | None = None
         self._instructions = ""
+        starter = running.starter
+        self._spending = Spending(
+            feed.journal, feed.clock, starter.models, starter.budget, running.thread, running.turn
+        )
         self._calls = Calls(feed, interactions, policy, checkpoints, running)
         self._context: Context | None = None
         self._step: Step | None = None
@@ -96,8 +101,9 @@ class Loop:
         """One answer of the model; when it has none, of the next one in its list."""
         assert self._models is not None
         while True:
-            self._steps += 1
             model = self._models.model
+            await self._spending.allow(model)
+            self._steps += 1
             step = self._step = Step(self._feed, self._running.lease, self._steps, model, self._call_ids)
             chunks = self._models.provider.stream(self._request(model))
             try:

@@ -10,6 +10,7 @@ from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
+from quintet.engine.spending import Budget
 
 DEFAULT_MAX_STEPS = 100
 
@@ -29,6 +30,7 @@ class Starter:
         max_steps: int = DEFAULT_MAX_STEPS,
         confine: Confine = Confine.AUTO,
         agent: Agent | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -41,6 +43,7 @@ class Starter:
         self.interaction_timeout_s = interaction_timeout_s
         self.max_steps = max_steps
         self.confine = confine
+        self.budget = budget or Budget()
         self.agent = agent  # None: the one that works in a project as usual
 
     def specs(self) -> tuple[ToolSpec, ...]:

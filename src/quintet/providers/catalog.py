@@ -5,9 +5,9 @@ What a model can do holds wherever it is served; what it costs holds only at the
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
-from importlib.resources import files
 from urllib.parse import urlsplit
 
 import msgspec
@@ -62,7 +62,8 @@ class Known(msgspec.Struct, frozen=True):
 
 @cache
 def catalog() -> Catalog:
-    return msgspec.json.decode((files("quintet.providers") / FILE).read_bytes(), type=Catalog)
+    with open(os.path.join(os.path.dirname(__file__), FILE), "rb") as file:
+        return msgspec.json.decode(file.read(), type=Catalog)
 
 
 def known(url: str, model: str) -> Known | None:
