@@ -86,7 +86,9 @@ async def run(invocation: Invocation) -> int:
             view = JsonView(invocation.screen)
         else:
             prompts = not flags.on_ask and on_ask is OnAsk.WAIT
-            view = TextView(invocation.screen, app.interactions, ME, prompts=prompts, waits=on_ask is OnAsk.WAIT)
+            view = TextView(
+                invocation.screen, app.interactions, ME, app.models, prompts=prompts, waits=on_ask is OnAsk.WAIT
+            )
         with app.feed.follow(root=thread.root) as subscription:
             started = await app.turns.start(thread.id, (TextPart(prompt),), starter, key=_key(flags, prompt, thread))
             view.begin(thread, started.turn)

@@ -155,6 +155,10 @@ class HttpProvider:
             return self._client
 
     @property
+    def base_url(self) -> str:
+        return self._settings.base_url
+
+    @property
     def url(self) -> str:
         return self._settings.base_url.rstrip("/") + self._dialect.path
 
