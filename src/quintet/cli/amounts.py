@@ -15,7 +15,9 @@ def tokens(count: int | None) -> str:
 
 
 def price(amount: float | None) -> str:
-    return "?" if amount is None else f"{amount:g}"
+    if amount is None:
+        return "?"
+    return f"{amount:.2f}" if amount % 1 and round(amount, 2) == amount else f"{amount:g}"
 
 
 def prices(info: ModelInfo) -> str:
@@ -41,6 +43,8 @@ def share(part: float | None) -> str:
 
 
 def used(tally: Tally) -> str:
+    if tally.unknown_usage == tally.steps:
+        return f"tokens unknown, cost {cost(tally)}"
     return (
         f"{tokens(tally.input_tokens)} in ({share(tally.cache_hits)} from the cache), "
         f"{tokens(tally.output_tokens)} out, cost {cost(tally)}"

@@ -52,7 +52,7 @@ def _list(invocation: Invocation, app: App) -> int:
         elif lacks:
             others.append((provider, lacks))
         else:
-            screen.line(f"{provider}{f'  ({_WHERE[source]})' if source else ''}")
+            screen.line(_head(app, provider, source, references))
             for reference in references:
                 screen.line(_line(app, reference))
             if not references:
@@ -66,6 +66,13 @@ def _list(invocation: Invocation, app: App) -> int:
     return 0
 
 
+def _head(app: App, provider: str, source: str, references: tuple[str, ...]) -> str:
+    dates = {app.models.info(reference).as_of for reference in references} - {""}
+    notes = [_WHERE[source]] if source else []
+    notes += [f"the catalog is of {max(dates)}"] if dates else []
+    return f"{provider}  ({', '.join(notes)})" if notes else provider
+
+
 def _line(app: App, reference: str) -> str:
     info = app.models.info(reference)
     can = [word for word, has in (("images", info.vision), ("reasoning", info.reasoning)) if has]
@@ -76,7 +83,7 @@ def _line(app: App, reference: str) -> str:
 
 def _hint(invocation: Invocation, app: App) -> None:
     default = app.models.default
-    invocation.screen.note(f"\n* is the default ({default}). Prices are dollars per million tokens, as last looked up.")
+    invocation.screen.note(f"\n* is the default ({default}). Prices are dollars per million tokens.")
     if default.partition("/")[0] == "offline":
         invocation.screen.note("Choose another with `default_model` in config.toml, QUINTET_MODEL or `run -m`.")
 
