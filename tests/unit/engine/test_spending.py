@@ -92,7 +92,7 @@ async def test_a_days_budget_counts_what_other_processes_spend_while_a_turn_runs
     assert len(provider.requests) == 2
 
 
-@pytest.mark.req("models:B3", "reliability:R12")
+@pytest.mark.req("models:B3")
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati"])
 async def test_a_new_local_day_has_a_new_budget(house: House, monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
     monkeypatch.setitem(os.environ, "TZ", zone)
