@@ -30,6 +30,7 @@ from quintet.engine.profiles import Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.rules import parse_rules
+from quintet.engine.spending import Budget
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
 from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
@@ -178,7 +179,7 @@ class App:
             default_model=config.default_model,
             environment=os.environ,
             directory=str(self.home),
-            stored_key=lambda name: self.credentials.get(name) if name in self.credentials.names() else "",
+            stored=self.credentials,
         )
 
     @cached_property
@@ -235,6 +236,7 @@ class App:
         interaction_timeout_s: float | None = None,
         max_steps: int | None = None,
         confine: Confine = Confine.AUTO,
+        budget: float | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -249,6 +251,7 @@ class App:
             max_steps=max_steps or limits.max_steps or DEFAULT_MAX_STEPS,
             confine=confine,
             compact_at=limits.compact_at,
+            budget=Budget(budget or limits.turn_budget, limits.thread_budget, limits.day_budget),
         )
 
     def project_policy(self, directory: str) -> ProjectPolicy:

@@ -49,7 +49,8 @@ class Sandbox(msgspec.Struct, frozen=True):
 
 class Limits(msgspec.Struct, frozen=True):
     interaction_timeout_s: Positive = 86_400.0
-    turn_budget: Positive | None = None
+    turn_budget: Positive | None = None  # US dollars, like the other two
+    thread_budget: Positive | None = None
     day_budget: Positive | None = None
     max_steps: Count | None = None
     compact_at: Share | None = None

@@ -100,11 +100,12 @@ class Process:
         *,
         mode: Mode = Mode.ALLOW,
         principal: Principal = ME,
+        known: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Starter:
-        """A string is a script."""
+        """A string is a script; `known` is what is known of the model."""
         made = ScriptedProvider(provider) if isinstance(provider, str) else provider
-        return Starter(principal, OneModel(made), tools, mode=mode, **more)
+        return Starter(principal, OneModel(made, **(known or {})), tools, mode=mode, **more)
 
     async def start(
         self,

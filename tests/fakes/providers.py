@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
 
 from quintet.domain.model import Chunk, Finish, FinishChunk, ModelInfo, ModelRequest, TextChunk, ToolInput, ToolStart
 from quintet.domain.ports import Provider
@@ -60,13 +63,14 @@ class GatedProvider:
 class OneModel:
     """A provider table with one row; any name means it."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, **known: Any) -> None:
         self._provider = provider
+        self._known = known  # what is known of it
 
     def info(self, reference: str) -> ModelInfo:
         """A provider that knows something of its model says it."""
         known: ModelInfo = getattr(self._provider, "info", ModelInfo)(reference)
-        return known
+        return msgspec.structs.replace(known, **self._known)
 
     def resolve(self, reference: str) -> tuple[str, Provider]:
         return reference or "fake/model", self._provider

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from quintet.domain.model import ModelInfo
 from quintet.providers.attempts import Pace
 from quintet.providers.http import HttpProvider
-from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSettings
+from quintet.providers.settings import ProviderKind, ProviderSettings
 from quintet.providers.table import dialect_of
 from tests.fakes.model_server import ModelServer
 
@@ -16,10 +17,10 @@ RETRIES = 2
 
 
 def wire(
-    server: ModelServer | str, kind: ProviderKind, *, model: ModelSettings | None = None, **settings: Any
+    server: ModelServer | str, kind: ProviderKind, *, model: ModelInfo | None = None, **settings: Any
 ) -> HttpProvider:
     """A provider; whatever waits in it waits a moment only."""
     url = server if isinstance(server, str) else server.url
     given = {"timeout_s": 5.0, "idle_timeout_s": 5.0, "max_retries": RETRIES} | settings
-    models = {"model": model or ModelSettings(), "m": model or ModelSettings()}
-    return HttpProvider("far", dialect_of(kind), ProviderSettings(kind, url, **given), KEY, models, Pace(first_s=0.001))
+    said = ProviderSettings(kind, url, **given)
+    return HttpProvider("far", dialect_of(kind), said, KEY, lambda _: model or ModelInfo("far/m"), Pace(first_s=0.001))

@@ -29,7 +29,7 @@ _EXITS = {
     exits.FAILED: "failed; the line on stderr says why and what to do",
     exits.USAGE: "the command line, the prompt or config.toml is wrong; nothing was changed",
     exits.DENIED: "approval was needed and nobody gave it",
-    exits.BUDGET: "a budget is spent (no budget is enforced in this version)",
+    exits.BUDGET: "a budget is spent; what was done until then is kept",
     exits.PROVIDER: "the model or its configuration failed",
     exits.STORAGE: "storage is full, read-only, damaged or of another version",
     exits.NO_SERVER: "a server is needed and none runs (no command needs one in this version)",

@@ -78,6 +78,14 @@ def seconds(text: str) -> float:
     return number
 
 
+def money(text: str) -> float:
+    """A flag's amount in dollars: more than nothing, and no more than anybody means."""
+    number = float(text.removeprefix("$"))
+    if not 0 < number <= LARGEST_NUMBER:  # not true of nan either
+        raise argparse.ArgumentTypeError(f"must be an amount in dollars above 0, at most {LARGEST_NUMBER}")
+    return number
+
+
 def directory(given: str) -> str:
     """A flag's working directory, which must exist; the current one if none was given."""
     try:

@@ -15,7 +15,7 @@ import sys
 from quintet.app import App
 from quintet.cli import exits
 from quintet.cli.inside_call import refuse_inside_a_call
-from quintet.cli.invoke import Invocation, directory, positive, seconds
+from quintet.cli.invoke import Invocation, directory, money, positive, seconds
 from quintet.cli.prompt_text import read_prompt
 from quintet.cli.stopping import Stopping
 from quintet.cli.terminal import OutputFailed
@@ -29,6 +29,7 @@ from quintet.domain.tool import Confine
 from quintet.domain.turn import ClientKey, Mode, Turn, TurnState
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.engine.interactions import OnAsk
+from quintet.engine.spending import refuse_unpriced
 from quintet.engine.subscription import Subscription, replay
 
 ME = local("cli")
@@ -46,6 +47,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
     parser.add_argument("--sandbox", choices=["ro", "ws", "off"], default="ws", help="how commands are confined")
     parser.add_argument("--max-steps", type=positive, metavar="N", help="model calls at most")
+    parser.add_argument("--budget", type=money, metavar="USD", help="dollars this turn may cost (exit 4)")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel after this long (exit 124)")
     parser.add_argument("--idempotency-key", default="", metavar="K", help="the same key and prompt run once a day")
 
@@ -67,9 +69,13 @@ async def run(invocation: Invocation) -> int:
             on_ask=on_ask,
             interaction_timeout_s=wait_s,
             max_steps=flags.max_steps,
+            budget=flags.budget,
             confine={"ro": Confine.READ_ONLY, "off": Confine.OFF}.get(flags.sandbox, Confine.AUTO),
         )
-        starter.models.resolve(flags.model)  # a wrong name is told before anything is begun
+        # A wrong name, or a budget that could not be kept, is told before anything is begun.
+        model, _ = starter.models.resolve(flags.model)
+        if not flags.thread and not flags.go_on:  # a thread that is there may have a model of its own
+            refuse_unpriced(starter.budget, starter.models.info(model))
         thread = await _thread(app, flags, cwd)
         if flags.cwd and thread.settings.cwd != cwd:
             await app.threads.configure(thread.id, ThreadUpdated(cwd=cwd))
@@ -80,7 +86,9 @@ async def run(invocation: Invocation) -> int:
             view = JsonView(invocation.screen)
         else:
             prompts = not flags.on_ask and on_ask is OnAsk.WAIT
-            view = TextView(invocation.screen, app.interactions, ME, prompts=prompts, waits=on_ask is OnAsk.WAIT)
+            view = TextView(
+                invocation.screen, app.interactions, ME, app.models, prompts=prompts, waits=on_ask is OnAsk.WAIT
+            )
         with app.feed.follow(root=thread.root) as subscription:
             started = await app.turns.start(thread.id, (TextPart(prompt),), starter, key=_key(flags, prompt, thread))
             view.begin(thread, started.turn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from quintet.cli import amounts
 from quintet.cli.approvals import describe
 from quintet.cli.changed import changed_line
 from quintet.cli.event_json import event_line
@@ -17,6 +18,8 @@ from quintet.domain.event import (
     InteractionRequested,
     InteractionResolved,
     ItemAdded,
+    StepFellBack,
+    StepFinished,
     StepRetried,
     TextDelta,
     ToolFinished,
@@ -24,10 +27,12 @@ from quintet.domain.event import (
 )
 from quintet.domain.interaction import Approval, Decision, Interaction, Question, Verdict
 from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolResult
+from quintet.domain.ports import Models
 from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
+from quintet.engine.costs import Tally
 from quintet.engine.interactions import Interactions, OnAsk
 
 
@@ -59,9 +64,18 @@ class TextView:
     """The answer on stdout as it comes; what happens around it on stderr."""
 
     def __init__(
-        self, screen: Screen, interactions: Interactions, me: Principal, *, prompts: bool, waits: bool
+        self,
+        screen: Screen,
+        interactions: Interactions,
+        me: Principal,
+        models: Models,
+        *,
+        prompts: bool,
+        waits: bool,
     ) -> None:
         self._screen = screen
+        self._models = models
+        self._used = Tally()
         self._waits = waits
         self._prompt = Prompt(self._note, interactions, me) if prompts else None
         self._streamed: set[str] = set()
@@ -98,6 +112,10 @@ class TextView:
                 self._note("  making room: the older part of this thread gives way")
             case CompactionFinished():
                 self._note(f"  {compaction_words(event.payload)}")
+            case StepFellBack(model=model, next_model=following, reason=reason):
+                self._note(f"  {model} cannot answer ({reason}); asking {following}")
+            case StepFinished(model=model, usage=usage):
+                self._used.add(usage, self._models.info(model))
             case EffectUnknown(title=title):
                 self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
             case InteractionRequested(interaction=asked):
@@ -113,6 +131,8 @@ class TextView:
         if self._prompt:
             self._prompt.close()
         self._end_line()
+        if self._used.input_tokens:
+            self._note(f"  {amounts.used(self._used)}")
         if turn.state is not TurnState.DONE and turn.error:
             self._note(f"The turn ended as {turn.state}: {turn.error.message} {turn.error.next_step}".rstrip())
 

@@ -16,8 +16,9 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cached_tokens: int | None = None
+    cached_tokens: int | None = None  # of the input: read from the provider's cache
     reasoning_tokens: int | None = None
+    cache_written_tokens: int | None = None  # of the input: put into that cache, where it is counted
 
 
 class Finish(StrEnum):
@@ -39,6 +40,8 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     input_price: float | None = None  # US dollars per million tokens
     output_price: float | None = None
     cached_price: float | None = None  # of input tokens read from the provider's cache
+    cache_write_price: float | None = None  # of input tokens written to it, where that costs extra
+    as_of: str = ""  # the day of the catalog's word, where anything of this is from there
     fallback: tuple[str, ...] = ()  # references to try in this order when it cannot answer
 
 

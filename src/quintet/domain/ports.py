@@ -263,6 +263,10 @@ class Journal(Protocol):
     async def open_checkpoints(self) -> list[Event]:
         """checkpoint.made events, of any thread, whose call has not been settled and whose turn has not ended."""
 
+    async def usage(self, *, after: int = 0, since_ms: int = 0, root: str = "", limit: int = 500) -> list[Event]:
+        """What was used: step.finished, tool.finished and turn.finished events with seq > after, in order, of a root
+        thread or of all. With `since_ms` those of turns that had ended before then are passed over unread."""
+
     async def find_handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
         """The live handle, else the newest deleted one, else None."""
 

@@ -29,6 +29,7 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.prompt import CODER, system_text
 from quintet.engine.running import RunningTurn
+from quintet.engine.spending import Spending
 from quintet.engine.step import Step
 
 
@@ -47,6 +48,10 @@ class Loop:
         self._running = running
         self._models: Candidates | None = None
         self._instructions = ""
+        starter = running.starter
+        self._spending = Spending(
+            feed.journal, feed.clock, starter.models, starter.budget, running.thread, running.turn
+        )
         self._calls = Calls(feed, interactions, policy, checkpoints, running)
         self._context: Context | None = None
         self._compaction: Compaction | None = None
@@ -106,8 +111,10 @@ class Loop:
         assert self._compaction is not None
         while True:
             await self._compaction.make_room()
+            model = self._models.model
+            await self._spending.allow(model)
             self._steps += 1
-            model, request = self._models.model, self._request()
+            request = self._request()
             step = self._step = Step(self._feed, self._running.lease, self._steps, model, self._call_ids)
             chunks = self._models.provider.stream(request)
             try:

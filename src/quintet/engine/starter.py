@@ -10,6 +10,7 @@ from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
+from quintet.engine.spending import Budget
 
 DEFAULT_MAX_STEPS = 100
 
@@ -30,6 +31,7 @@ class Starter:
         confine: Confine = Confine.AUTO,
         agent: Agent | None = None,
         compact_at: float | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -43,6 +45,7 @@ class Starter:
         self.max_steps = max_steps
         self.confine = confine
         self.compact_at = compact_at  # share of the model's room for input; None: the usual one
+        self.budget = budget or Budget()
         self.agent = agent  # None: the one that works in a project as usual
 
     def specs(self) -> tuple[ToolSpec, ...]:

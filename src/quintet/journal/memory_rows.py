@@ -19,7 +19,7 @@ from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.domain.turn import TurnState
 from quintet.journal.codec import item_of
-from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
+from quintet.journal.rows import USAGE, Counter, EventRow, ItemRow, KeyRow, TurnRow
 from quintet.journal.searching import words_of
 
 _ABSENT = object()
@@ -92,6 +92,15 @@ class MemoryRows:
 
     def unknown_effects(self, thread: str) -> list[int]:
         return sorted((s for s, t in self._unknown.items() if thread in ("", t)), reverse=True)
+
+    def usage(self, after: int, root: str, limit: int) -> list[EventRow]:
+        found = (self._events[seq] for seq in self._order[bisect.bisect_right(self._order, after) :])
+        return [row for row in found if row.kind in USAGE and root in ("", row.root)][:limit]
+
+    def first_begun(self, since_ms: int) -> int | None:
+        rows = [r for r in self._turns.values() if r.started_seq]
+        late = (r for r in rows if not r.turn.state.ended or r.turn.finished_ms >= since_ms)
+        return min((r.started_seq for r in late), default=None)
 
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         found = sorted(s for s, t in self._checkpoints.items() if s > after and thread in ("", t))

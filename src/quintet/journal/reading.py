@@ -186,6 +186,17 @@ def open_checkpoints(rows: Reads) -> list[Event]:
     return found
 
 
+def usage(rows: Reads, after: int, since_ms: int, root: str, limit: int) -> list[Event]:
+    """Steps belong to turns, so whatever was used since then was used after the first of the turns that ended later,
+    or have not ended, began. By their numbers, so a clock that was set back hides nothing of them."""
+    if since_ms:
+        begun = rows.first_begun(since_ms)
+        if begun is None:
+            return []
+        after = max(after, begun - 1)
+    return decoded(rows, rows.usage(after, root, min(max(limit, 0), MAX_PAGE)))
+
+
 def unknown_effects(rows: Reads, thread: str) -> list[Event]:
     found = [row for seq in rows.unknown_effects(thread) if (row := rows.event(seq)) is not None]
     return decoded(rows, found)

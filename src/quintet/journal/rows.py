@@ -17,6 +17,8 @@ from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.domain.turn import Mode, Turn
 
+USAGE = ("step.finished", "tool.finished", "turn.finished")  # the same as in the queries
+
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
     seq: int
@@ -80,6 +82,12 @@ class Reads(Protocol):
     def event(self, seq: int) -> EventRow | None: ...
     def unknown_effects(self, thread: str) -> list[int]:
         """Numbers of effect.unknown events, newest first."""
+
+    def usage(self, after: int, root: str, limit: int) -> list[EventRow]:
+        """step.finished, tool.finished and turn.finished, oldest first."""
+
+    def first_begun(self, since_ms: int) -> int | None:
+        """The number at which the first of the turns began that ended at this time or later, or still run."""
 
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         """What was put aside and brought back, in one thread or in all, oldest first."""

@@ -120,6 +120,16 @@ class SqliteRows:
         found = self._run(SQL["unknown_effects_of"], (thread,)) if thread else self._run(SQL["unknown_effects"])
         return [row[0] for row in found]
 
+    def usage(self, after: int, root: str, limit: int) -> list[EventRow]:
+        if not root:
+            return self._event_rows("usage", (after, limit))
+        key = self._value("thread_key", (root,))
+        return [] if key is None else self._event_rows("usage_of", (key, after, limit))
+
+    def first_begun(self, since_ms: int) -> int | None:
+        begun: int | None = self._value("first_begun", (since_ms,))
+        return begun
+
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         if self._value("has_checkpoints") is None:
             return []  # a file of schema 1 that could only be opened for reading

@@ -194,6 +194,9 @@ class StoredJournal:
     async def open_checkpoints(self) -> list[Event]:
         return await self.store.read(reading.open_checkpoints)
 
+    async def usage(self, *, after: int = 0, since_ms: int = 0, root: str = "", limit: int = 500) -> list[Event]:
+        return await self.store.read(lambda rows: reading.usage(rows, after, since_ms, root, limit))
+
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         return await self.store.read(lambda rows: reading.unknown_effects(rows, thread))
 

@@ -21,6 +21,7 @@ from quintet.domain.item import (
     UserMessage,
 )
 from quintet.domain.model import (
+    ModelInfo,
     ModelRequest,
 )
 from quintet.providers.anthropic_answer import HIDDEN, SIGNED, MessagesParser
@@ -31,7 +32,6 @@ from quintet.providers.dialect import (
     summary_text,
     without_last_thought,
 )
-from quintet.providers.settings import ModelSettings
 
 VERSION = "2023-06-01"
 DEFAULT_OUTPUT = 8_192  # this wire demands a limit
@@ -43,7 +43,7 @@ class Anthropic:
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {})
 
-    def body(self, request: ModelRequest, model: ModelSettings) -> dict[str, Any]:
+    def body(self, request: ModelRequest, model: ModelInfo) -> dict[str, Any]:
         messages: list[dict[str, Any]] = []
         for run in groups(request.items):
             role = "assistant" if side(run[0]) == "model" else "user"

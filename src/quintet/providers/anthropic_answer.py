@@ -122,4 +122,5 @@ def _usage(usage: dict[str, Any]) -> Usage:
         input_tokens=None if plain is None else plain + (read or 0) + (made or 0),
         output_tokens=count(usage.get("output_tokens")),
         cached_tokens=read,
+        cache_written_tokens=made,
     )

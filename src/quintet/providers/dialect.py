@@ -8,8 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from quintet.domain.item import ImagePart, Item, Reasoning, ResultStatus, TextPart, ToolResult
-from quintet.domain.model import Chunk, ModelRequest, TextChunk
-from quintet.providers.settings import ModelSettings
+from quintet.domain.model import Chunk, ModelInfo, ModelRequest, TextChunk
 
 # Says nothing, but ends what is being thought: the next thought is an item of its own, with its own signature.
 THOUGHT_ENDS = TextChunk("")
@@ -48,7 +47,7 @@ class Dialect(Protocol):
     path: str  # below the base URL
 
     def headers(self, key: str) -> dict[str, str]: ...
-    def body(self, request: ModelRequest, model: ModelSettings) -> dict[str, Any]: ...
+    def body(self, request: ModelRequest, model: ModelInfo) -> dict[str, Any]: ...
     def parser(self, request: ModelRequest) -> Parser: ...
 
 

@@ -6,17 +6,17 @@ An attempt is repeated only while nothing of the answer has been passed on: what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from quintet.domain.model import Chunk, ModelRequest, RetryChunk, UsageChunk
+from quintet.domain.model import Chunk, ModelInfo, ModelRequest, RetryChunk, UsageChunk
 from quintet.providers.arrivals import Arrivals
 from quintet.providers.attempts import Failure, Pace, Waits, failed, of_kind, of_status
 from quintet.providers.dialect import BrokenStream, Dialect, Parser, ServerError
-from quintet.providers.settings import ModelSettings, ProviderSettings
+from quintet.providers.settings import ProviderSettings
 from quintet.providers.sse import EventParser, TooLong
 
 if TYPE_CHECKING:
@@ -44,21 +44,21 @@ class HttpProvider:
         dialect: Dialect,
         settings: ProviderSettings,
         key: str,
-        models: dict[str, ModelSettings],
+        model: Callable[[str], ModelInfo],
         pace: Pace | None = None,
     ) -> None:
         self._name = name
         self._dialect = dialect
         self._settings = settings
         self._key = key
-        self._models = models
+        self._model = model  # what is said and known of one of its models
         self._pace = pace or Pace()
         self._client: httpx2.AsyncClient | None = None
         self._opening = asyncio.Lock()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         waits = Waits(self._settings.max_retries, self._pace)
-        body = msgspec.json.encode(self._dialect.body(request, self._models.get(request.model, ModelSettings())))
+        body = msgspec.json.encode(self._dialect.body(request, self._model(request.model)))
         while True:
             spoke = False
             try:
@@ -153,6 +153,10 @@ class HttpProvider:
             if self._client is None:
                 self._client = await asyncio.to_thread(_new_client, self._settings.base_url)
             return self._client
+
+    @property
+    def base_url(self) -> str:
+        return self._settings.base_url
 
     @property
     def url(self) -> str:

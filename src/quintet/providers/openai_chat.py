@@ -21,6 +21,7 @@ from quintet.domain.item import (
     UserMessage,
 )
 from quintet.domain.model import (
+    ModelInfo,
     ModelRequest,
 )
 from quintet.providers.dialect import (
@@ -32,7 +33,6 @@ from quintet.providers.dialect import (
     text_of_parts,
 )
 from quintet.providers.openai_chat_answer import SIGNED, ChatParser
-from quintet.providers.settings import ModelSettings
 
 
 class OpenAIChat:
@@ -41,7 +41,7 @@ class OpenAIChat:
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, request: ModelRequest, model: ModelSettings) -> dict[str, Any]:
+    def body(self, request: ModelRequest, model: ModelInfo) -> dict[str, Any]:
         messages: list[dict[str, Any]] = []
         if request.instructions:
             messages.append({"role": "system", "content": request.instructions})

@@ -21,6 +21,7 @@ from quintet.domain.item import (
     UserMessage,
 )
 from quintet.domain.model import (
+    ModelInfo,
     ModelRequest,
 )
 from quintet.providers.dialect import (
@@ -31,7 +32,6 @@ from quintet.providers.dialect import (
     without_last_thought,
 )
 from quintet.providers.openai_responses_answer import SIGNED, ResponsesParser
-from quintet.providers.settings import ModelSettings
 
 
 class OpenAIResponses:
@@ -40,7 +40,7 @@ class OpenAIResponses:
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, request: ModelRequest, model: ModelSettings) -> dict[str, Any]:
+    def body(self, request: ModelRequest, model: ModelInfo) -> dict[str, Any]:
         given: list[dict[str, Any]] = []
         for run in groups(request.items):
             said = without_last_thought(run)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Price = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class ProviderKind(StrEnum):
@@ -32,10 +36,14 @@ class ProviderSettings(msgspec.Struct, frozen=True):
 
 
 class ModelSettings(msgspec.Struct, frozen=True):
-    context_window: int | None = None
-    max_output: int | None = None
-    vision: bool = False
-    reasoning: bool = False
-    input_price: float | None = None  # per million tokens
-    output_price: float | None = None
+    """None: nobody said, so what the catalog knows counts."""
+
+    context_window: Count | None = None
+    max_output: Count | None = None
+    vision: bool | None = None
+    reasoning: bool | None = None
+    input_price: Price | None = None  # US dollars per million tokens
+    output_price: Price | None = None
+    cached_price: Price | None = None  # of input read from the provider's cache
+    cache_write_price: Price | None = None  # of input written to it, where that costs extra
     fallback: str | tuple[str, ...] = ()  # references to try in this order when it cannot answer

@@ -5,44 +5,29 @@ file they came from, and opens no connection.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from quintet.domain.errors import Invalid, NotConfigured
 from quintet.domain.model import ModelInfo
 from quintet.domain.ports import Provider
+from quintet.providers.catalog import Entry, Known, known, of_host
 from quintet.providers.dialect import Dialect
+from quintet.providers.keys import Keys, KeySource, NothingStored, StoredKeys
 from quintet.providers.offline import OfflineProvider
 from quintet.providers.script import parse_script
 from quintet.providers.scripted import ScriptedProvider
 from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSettings
+from quintet.providers.well_known import WELL_KNOWN, found_providers, with_address
+
+if TYPE_CHECKING:
+    from quintet.providers.http import HttpProvider
 
 OFFLINE = "offline/offline"
 # Providers that are one thing whatever the model is called, so their name alone is a full reference too.
 _NAMELESS = (ProviderKind.OFFLINE, ProviderKind.SCRIPTED)
-DEFAULT_URLS = {
-    ProviderKind.OPENAI_CHAT: "https://api.openai.com/v1",
-    ProviderKind.OPENAI_RESPONSES: "https://api.openai.com/v1",
-    ProviderKind.ANTHROPIC: "https://api.anthropic.com/v1",
-}
-
-
-def _usual(environment: Mapping[str, str]) -> dict[str, ProviderSettings]:
-    """Providers that the usual variables make known without any file."""
-    found: dict[str, ProviderSettings] = {}
-    if environment.get("OPENAI_API_KEY") or environment.get("OPENAI_BASE_URL"):
-        named = "OPENAI_API_KEY" if environment.get("OPENAI_API_KEY") else ""
-        url = environment.get("OPENAI_BASE_URL", "")
-        # Servers that only imitate OpenAI speak the older of its two wires.
-        kind = ProviderKind.OPENAI_CHAT if url else ProviderKind.OPENAI_RESPONSES
-        found["openai"] = ProviderSettings(kind, base_url=url, api_key_env=named)
-    if environment.get("ANTHROPIC_API_KEY"):
-        found["anthropic"] = ProviderSettings(ProviderKind.ANTHROPIC, api_key_env="ANTHROPIC_API_KEY")
-    if environment.get("OPENROUTER_API_KEY"):
-        url = "https://openrouter.ai/api/v1"
-        found["openrouter"] = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url=url, api_key_env="OPENROUTER_API_KEY")
-    return found
 
 
 def dialect_of(kind: ProviderKind) -> Dialect:
@@ -69,12 +54,13 @@ class ModelTable:
         default_model: str = "",
         environment: Mapping[str, str] | None = None,
         directory: str = "",
-        stored_key: Callable[[str], str] = lambda name: "",
+        stored: StoredKeys | None = None,
     ) -> None:
         self._environment = environment or {}
-        self._stored_key = stored_key
+        stored = stored or NothingStored()
+        self._keys = Keys(self._environment, stored)
         offline = {"offline": ProviderSettings(ProviderKind.OFFLINE)}
-        self._settings = offline | _usual(self._environment) | dict(providers or {})
+        self._settings = offline | found_providers(self._environment, stored.names()) | dict(providers or {})
         self._models = dict(models or {})
         self._default = self._environment.get("QUINTET_MODEL", "").strip() or default_model or OFFLINE
         self._directory = directory  # relative script paths start here
@@ -95,24 +81,60 @@ class ModelTable:
         return f"{name}/{model}", self._made[name]
 
     def info(self, reference: str) -> ModelInfo:
-        given = self._models.get(reference, ModelSettings())
+        """What is known: what was said of it, else what the catalog says; None where neither does."""
+        given, found = self._models.get(reference, ModelSettings()), self._known(reference)
+        entry = found.entry if found else Entry(())
+        free = 0.0 if self._is_free(reference) else None
         fallback = (given.fallback,) if isinstance(given.fallback, str) else given.fallback
         return ModelInfo(
             reference,
-            given.context_window,
-            given.max_output,
-            given.vision,
-            given.reasoning,
-            given.input_price,
-            given.output_price,
+            context_window=_first(given.context_window, entry.context_window),
+            max_output=_first(given.max_output, entry.max_output),
+            vision=_first(given.vision, entry.vision),
+            reasoning=_first(given.reasoning, entry.reasoning),
+            input_price=_first(given.input_price, entry.input_price, free),
+            output_price=_first(given.output_price, entry.output_price, free),
+            cached_price=_first(given.cached_price, _of_same(given, entry.cached_price)),
+            cache_write_price=_first(given.cache_write_price, _of_same(given, entry.cache_write_price)),
+            as_of=found.as_of if found else "",
             fallback=fallback,
         )
 
+    @property
+    def default(self) -> str:
+        """The reference that is meant when none is given; it may still not work."""
+        name, slash, _ = self._default.partition("/")
+        settings = self._settings.get(name)
+        bare = not slash and settings is not None and settings.kind in _NAMELESS
+        return f"{name}/{settings.kind.value}" if bare and settings else self._default
+
     def references(self) -> tuple[str, ...]:
-        """The models that would work now."""
+        """The models that would work now and are known by name."""
         nameless = [f"{name}/{s.kind}" for name, s in self._settings.items() if s.kind in _NAMELESS]
         named = [m for m in self._models if self._works(m.partition("/")[0])]
         return tuple(dict.fromkeys([*named, *nameless]))
+
+    def providers(self) -> dict[str, ProviderSettings]:
+        """Every provider there is, and behind them those that only lack a key."""
+        return self._settings | {name: s for name, s in WELL_KNOWN.items() if name not in self._settings}
+
+    def models_of(self, provider: str) -> tuple[str, ...]:
+        """The references of a provider's models that are known by name: said, usual, or of its vendor."""
+        settings = self.providers()[provider]
+        if settings.kind in _NAMELESS:
+            return (f"{provider}/{settings.kind.value}",)
+        said = [m for m in (self.default, *self._models) if m.startswith(f"{provider}/")]
+        return tuple(dict.fromkeys([*said, *(f"{provider}/{m}" for m in of_host(with_address(settings).base_url))]))
+
+    def key_sources(self, provider: str) -> tuple[KeySource, ...]:
+        return self._keys.sources(provider, self.providers()[provider])
+
+    def lacks(self, provider: str) -> str:
+        """What a provider still needs, in words; nothing if it can be tried."""
+        settings = self.providers()[provider]
+        if provider not in self._settings:
+            return f"a key: set {settings.api_key_env} or run `quintet auth set {provider}`"
+        return "" if settings.kind in _NAMELESS else self._lacks(provider, settings)
 
     async def close(self) -> None:
         """Let go of every connection; a provider that is used again opens its own anew."""
@@ -128,17 +150,15 @@ class ModelTable:
         return settings.kind in _NAMELESS or not self._lacks(provider, settings)
 
     def _lacks(self, name: str, settings: ProviderSettings) -> str:
-        """What a provider over HTTP still needs, in words; nothing if it can be tried."""
-        url = settings.base_url or DEFAULT_URLS.get(settings.kind, "")
-        if not url.startswith(("http://", "https://")):
+        """What a provider over HTTP still needs, in words. Whether its key can be opened is seen at its first use."""
+        if not with_address(settings).base_url.startswith(("http://", "https://")):
             return f"[providers.{name}] needs a base_url that begins with http:// or https://"
-        key = self._key(name, settings)
-        if not key and settings.api_key_env:
-            return f"the variable {settings.api_key_env} is not set"
-        if not key and not settings.base_url:
-            return f"[providers.{name}] has no key; name the variable that holds it as api_key_env"
-        if not (key.isascii() and key.isprintable()):
-            return f"the key of {name} holds characters that no key has"
+        if self._keys.sources(name, settings):
+            return ""
+        if settings.api_key_env:
+            return f"the variable {settings.api_key_env} is not set, and no key is stored for {name}"
+        if not settings.base_url:
+            return f"[providers.{name}] has no key; name the variable that holds it as api_key_env, or store one"
         return ""
 
     def _make(self, wanted: str, name: str, settings: ProviderSettings) -> Provider:
@@ -151,20 +171,32 @@ class ModelTable:
                 return self._over_http(wanted, name, settings)
 
     def _over_http(self, wanted: str, name: str, settings: ProviderSettings) -> Provider:
+        if lacks := self._lacks(name, settings) or self._keys.problem(name, settings):
+            raise self._unknown(wanted, lacks)
+        return self.with_key(name, self._keys.value(name, settings))
+
+    def with_key(self, name: str, key: str) -> HttpProvider:
+        """The provider as it is with this key."""
         from quintet.providers.http import HttpProvider
 
-        if lacks := self._lacks(name, settings):
-            raise self._unknown(wanted, lacks)
-        prefix = f"{name}/"
-        models = {m.removeprefix(prefix): s for m, s in self._models.items() if m.startswith(prefix)}
-        url = settings.base_url or DEFAULT_URLS[settings.kind]
-        key, settings = self._key(name, settings), msgspec.structs.replace(settings, base_url=url)
-        return HttpProvider(name, dialect_of(settings.kind), settings, key, models)
+        settings = with_address(self.providers()[name])
+        return HttpProvider(name, dialect_of(settings.kind), settings, key, lambda model: self._sent(f"{name}/{model}"))
 
-    def _key(self, name: str, settings: ProviderSettings) -> str:
-        """The key itself, the variable that is named, what is stored: the first there is."""
-        named = self._environment.get(settings.api_key_env, "") if settings.api_key_env else ""
-        return settings.api_key.strip() or named.strip() or self._stored_key(name).strip()
+    def _sent(self, reference: str) -> ModelInfo:
+        """What a request is made by. A vendor's largest output is asked for only on the wire that demands a number:
+        elsewhere it would be reserved, and billed or refused in advance."""
+        info, given = self.info(reference), self._models.get(reference, ModelSettings())
+        demanded = self.providers()[reference.partition("/")[0]].kind is ProviderKind.ANTHROPIC
+        return info if demanded else msgspec.structs.replace(info, max_output=given.max_output)
+
+    def _known(self, reference: str) -> Known | None:
+        name, _, model = reference.partition("/")
+        settings = self.providers().get(name)
+        return known(with_address(settings).base_url, model) if settings else None
+
+    def _is_free(self, reference: str) -> bool:
+        settings = self._settings.get(reference.partition("/")[0])
+        return settings is not None and settings.kind in _NAMELESS
 
     def _scripted(self, wanted: str, name: str, settings: ProviderSettings) -> Provider:
         if not settings.script:
@@ -187,3 +219,13 @@ class ModelTable:
             model=wanted,
             usable=list(usable),
         )
+
+
+def _first(*values: Any) -> Any:
+    """The first that says anything; False and 0 do."""
+    return next((value for value in values if value is not None), None)
+
+
+def _of_same(given: ModelSettings, price: float | None) -> float | None:
+    """Prices of the cache belong to a price of input: they do not go with one that somebody wrote himself."""
+    return price if given.input_price is None else None

@@ -20,7 +20,7 @@ from quintet.workspace.key_store import KeyStore
 FILE_LIMIT = 65_536
 VALUE_LIMIT = 16_384
 QUIET_S = 10.0
-_BY_HAND = "Write the value into a file of that name in `credentials` in Quintet's home, readable for you alone."
+_SET_IT = "Store it with `quintet auth set NAME`."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -54,8 +54,16 @@ class Credentials:
         """The value. NotFound when there is none; Invalid when it is sealed with a key that is not there."""
         text = self._text(_checked(name))
         if text is None:
-            raise NotFound(f"No credential is stored as {name!r}.", next_step=_BY_HAND)
+            raise NotFound(f"No credential is stored as {name!r}.", next_step=_SET_IT)
         return text
+
+    def is_sealed(self, name: str) -> bool:
+        """Whether it is encrypted; nothing is opened for that."""
+        try:
+            data = self._bytes(_checked(name))
+        except OSError:
+            return False
+        return data is not None and _sealed(data) is not None
 
     def set(self, name: str, value: str) -> bool:
         """Store it, private from its first moment and on disk when this returns; whether it is encrypted."""
@@ -91,17 +99,19 @@ class Credentials:
                 yield text
 
     def _text(self, name: str) -> str | None:
+        data = self._bytes(name)
+        if data is None:
+            return None
+        sealed = _sealed(data)
+        return data.decode("utf-8", "replace").strip() if sealed is None else self._open(name, sealed)
+
+    def _bytes(self, name: str) -> bytes | None:
         try:
             handle = os.open(os.path.join(self.directory, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         with os.fdopen(handle, "rb") as file:
-            data = file.read(FILE_LIMIT)
-        try:
-            sealed = msgspec.json.decode(data, type=Sealed)
-        except (msgspec.DecodeError, msgspec.ValidationError):
-            return data.decode("utf-8", "replace").strip()
-        return self._open(name, sealed)
+            return file.read(FILE_LIMIT)
 
     def _write(self, name: str, data: bytes) -> None:
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
@@ -156,7 +166,7 @@ class Credentials:
         if key is None or _fingerprint(key) != sealed.key:
             raise Invalid(
                 f"The credential {name!r} is encrypted, and its key is not in this system's key store.",
-                next_step=f"Unlock the key store. Or: {_BY_HAND}",
+                next_step="Unlock the key store, or store it anew with `quintet auth set NAME`.",
             )
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -164,8 +174,15 @@ class Credentials:
         try:
             opened = AESGCM(key).decrypt(base64.b64decode(sealed.nonce), base64.b64decode(sealed.data), name.encode())
         except (InvalidTag, ValueError):
-            raise Invalid(f"The credential {name!r} is damaged.", next_step=_BY_HAND) from None
+            raise Invalid(f"The credential {name!r} is damaged.", next_step=_SET_IT) from None
         return opened.decode()
+
+
+def _sealed(data: bytes) -> Sealed | None:
+    try:
+        return msgspec.json.decode(data, type=Sealed)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
 
 
 def _checked(name: str) -> str:

@@ -12,6 +12,7 @@ from quintet.domain.event import Event, InteractionResolved
 from quintet.domain.interaction import Decision, Verdict
 from quintet.domain.principal import ENGINE, local
 from tests.fakes.engine import Process
+from tests.fakes.providers import GatedProvider, OneModel
 from tests.unit.engine.conftest import lone
 
 __all__ = ["lone"]
@@ -31,7 +32,7 @@ __all__ = ["lone"]
 async def test_a_denial_by_nobody_says_what_it_was(lone: Process, reason: str, says: str) -> None:
     err = io.StringIO()
     screen = Screen(out=io.StringIO(), err=err)
-    view = TextView(screen, lone.interactions, local("cli"), prompts=False, waits=False)
+    view = TextView(screen, lone.interactions, local("cli"), OneModel(GatedProvider()), prompts=False, waits=False)
     decision = Decision(Verdict.DENY, ENGINE, 0, reason)
     view.show(Event(1, "interaction.resolved", 0, InteractionResolved("int_1", "c1", decision)))
     assert err.getvalue() == f"  denied: {says}\n"

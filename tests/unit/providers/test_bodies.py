@@ -21,11 +21,11 @@ from quintet.domain.item import (
     UserMessage,
     user_text,
 )
-from quintet.domain.model import ModelRequest, TextChunk
+from quintet.domain.model import ModelInfo, ModelRequest, TextChunk
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import TurnState
 from quintet.engine.prompt import INSTRUCTIONS
-from quintet.providers.settings import ModelSettings, ProviderKind
+from quintet.providers.settings import ProviderKind
 from quintet.providers.table import dialect_of
 from tests.fakes.engine import House, Process
 from tests.fakes.model_server import ModelServer
@@ -85,7 +85,7 @@ async def lone(tmp_path: Path) -> AsyncIterator[Process]:
 @pytest.mark.parametrize("vision", [True, False], ids=["sees", "blind"])
 async def test_a_thread_with_everything_in_it_becomes_exactly_this_body(kind: ProviderKind, vision: bool) -> None:
     request = ModelRequest("m", "Be brief.", items_of(FIRST, SECOND), TOOLS, "thr_1", {"temperature": 0})
-    settings = ModelSettings(vision=vision, reasoning=vision, max_output=1000 if vision else None)
+    settings = ModelInfo("far/m", vision=vision, reasoning=vision, max_output=1000 if vision else None)
     async with ModelServer() as server:
         provider = wire(server, kind, model=settings)
         await soon(all_chunks(provider, request))
@@ -118,7 +118,7 @@ async def test_a_key_goes_where_the_wire_wants_it_and_own_headers_go_before(kind
 async def test_the_beginning_of_a_body_does_not_change_while_a_thread_grows(kind: ProviderKind) -> None:
     dialect = dialect_of(kind)
     whole = items_of(FIRST, SECOND)
-    settings = ModelSettings(vision=True)
+    settings = ModelInfo("far/m", vision=True)
     shorter, longer = (
         dialect.body(ModelRequest("m", "Be brief.", items, TOOLS, "thr_1"), settings)
         for items in (whole[: len(FIRST)], whole[: len(FIRST) + 1])
@@ -147,7 +147,7 @@ async def test_a_turn_with_thoughts_and_calls_sends_back_what_the_wire_wants(lon
         'think: hm\nthink: m\ntext: I look.\ntool_call: look#c1 {"a": 1}\ntool_call: look#c2 {"a": 2}\n---\ntext: ok'
     )
     async with ModelServer(script) as server:
-        provider = wire(server, kind, model=ModelSettings(reasoning=True))
+        provider = wire(server, kind, model=ModelInfo("far/m", reasoning=True))
         turn = await lone.run(await lone.thread(), provider, [FakeTool("look")], say="hello", model="far/model")
         await provider.close()
     assert turn.state is TurnState.DONE
@@ -259,7 +259,7 @@ async def test_thoughts_in_a_row_go_back_each_with_its_own_signature(lone: Proce
 async def test_a_thought_that_nothing_came_of_is_not_sent_back(lone: Process, kind: ProviderKind) -> None:
     """A whole thought, then the answer was cut off: wires refuse thinking that nothing follows."""
     async with ModelServer() as server:
-        provider = wire(server, kind, model=ModelSettings(reasoning=True))
+        provider = wire(server, kind, model=ModelInfo("far/m", reasoning=True))
         thread = await lone.put(
             "told", user_text("a"), Reasoning("alone", "anthropic:sig_9" if kind is ProviderKind.ANTHROPIC else SEALED)
         )

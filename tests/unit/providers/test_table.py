@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from quintet.domain.errors import NotConfigured
+from quintet.domain.errors import Invalid, NotConfigured
 from quintet.domain.item import user_text
 from quintet.providers.http import HttpProvider
 from quintet.providers.offline import OfflineProvider
@@ -119,13 +119,52 @@ def test_the_file_goes_before_the_usual_variables():
     assert (made.url, made.headers()["authorization"]) == ("http://mine/v1/chat/completions", "Bearer own")
 
 
-def test_a_key_that_is_stored_is_the_last_that_is_looked_for():
-    far = ProviderSettings(ProviderKind.ANTHROPIC, api_key_env="MY_KEY")
-    for environment, key in (({"MY_KEY": "named"}, "named"), ({}, "stored-far")):
-        table = ModelTable({"far": far}, environment=environment, stored_key=lambda name: f"stored-{name}")
-        _, made = table.resolve("far/m")
-        assert isinstance(made, HttpProvider)
-        assert made.headers()["x-api-key"] == key
+class Stored(dict[str, str]):
+    """Keys as the credentials keep them."""
+
+    def names(self):
+        return list(self)
+
+    def get(self, name, default=None):
+        return self[name]
+
+
+@pytest.mark.req("models:K5")
+@pytest.mark.parametrize(
+    ("environment", "written", "stored", "key"),
+    [
+        ({"MY_KEY": "named"}, "written", {"far": "stored"}, "named"),
+        ({}, "written", {"far": "stored"}, "written"),
+        ({"MY_KEY": " "}, "", {"far": "stored", "other": "x"}, "stored"),
+    ],
+)
+def test_a_key_is_that_of_the_variable_else_of_the_file_else_the_stored_one(environment, written, stored, key):
+    far = ProviderSettings(ProviderKind.ANTHROPIC, api_key_env="MY_KEY", api_key=written)
+    table = ModelTable({"far": far}, environment=environment, stored=Stored(stored))
+    _, made = table.resolve("far/m")
+    assert isinstance(made, HttpProvider)
+    assert made.headers()["x-api-key"] == key
+    assert table.key_sources("far")[0] == {"named": "environment", "written": "config", "stored": "stored"}[key]
+
+
+@pytest.mark.req("models:K5")
+def test_a_stored_key_makes_a_well_known_provider_without_any_file():
+    table = ModelTable(stored=Stored(deepseek="k"))
+    assert isinstance(table.resolve("deepseek/deepseek-flash")[1], HttpProvider)
+    with pytest.raises(NotConfigured, match="no provider named 'anthropic'"):
+        table.resolve("anthropic/claude-opus-5")
+    assert "quintet auth set anthropic" in table.lacks("anthropic")
+
+
+def test_a_stored_key_that_cannot_be_opened_is_said_when_it_is_needed_and_not_before():
+    class Locked(Stored):
+        def get(self, name, default=None):
+            raise Invalid(f"The credential {name!r} is encrypted.")
+
+    table = ModelTable(stored=Locked(openai=""))
+    assert table.lacks("openai") == ""
+    with pytest.raises(NotConfigured, match="'openai' is encrypted"):
+        table.resolve("openai/gpt-5")
 
 
 async def test_closing_the_table_closes_every_connection():

@@ -36,6 +36,18 @@ SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE seq > ?
 SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE root = ? AND seq > ? ORDER BY seq LIMIT ?
 -- name: turn_events
 SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE root = ? AND turn = ? AND seq > ? ORDER BY seq
+-- name: usage
+SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE seq > ?
+AND kind IN (SELECT code FROM kinds WHERE name IN ('step.finished', 'tool.finished', 'turn.finished'))
+ORDER BY seq LIMIT ?
+-- name: usage_of
+SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE root = ? AND seq > ?
+AND kind IN (SELECT code FROM kinds WHERE name IN ('step.finished', 'tool.finished', 'turn.finished'))
+ORDER BY seq LIMIT ?
+-- name: first_begun
+SELECT min(began) FROM (
+SELECT min(started_seq) AS began FROM turns WHERE finished_ms > 0 AND started_seq > 0 AND finished_ms >= ? UNION ALL
+SELECT min(started_seq) FROM turns WHERE state IN ('queued', 'running') AND started_seq > 0)
 -- name: event
 SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE seq = ?
 -- name: drop_deltas
