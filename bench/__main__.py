@@ -17,7 +17,7 @@ import apsw
 
 from bench.measure import Row
 
-ALL = ("deltas", "appends", "reading", "starting", "growing", "sandbox", "checkpoints", "search")
+ALL = ("deltas", "model_stream", "appends", "reading", "starting", "growing", "sandbox", "checkpoints", "search")
 ROOT = Path(__file__).parents[1]
 
 

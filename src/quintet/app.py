@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from quintet.config import Config, home_directory, load_config, make_home
 from quintet.domain.checkpoint import Compared, FileState, Secured
 from quintet.domain.errors import Invalid
-from quintet.domain.ports import Clock, FileHistory, Journal, Models, ParsedCommand, Tool
+from quintet.domain.ports import Clock, FileHistory, Journal, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
@@ -47,6 +47,7 @@ from quintet.workspace.secrets import KnownSecrets
 from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
+    from quintet.providers.table import ModelTable
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
     from quintet.workspace.sandbox.wall import Sandbox
@@ -162,7 +163,7 @@ class App:
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
 
     @cached_property
-    def models(self) -> Models:
+    def models(self) -> ModelTable:
         from quintet.providers.table import ModelTable
 
         config = self.config
@@ -172,6 +173,7 @@ class App:
             default_model=config.default_model,
             environment=os.environ,
             directory=str(self.home),
+            stored_key=lambda name: self.credentials.get(name) if name in self.credentials.names() else "",
         )
 
     @cached_property
@@ -253,6 +255,8 @@ class App:
 
     async def close(self) -> None:
         await self.turns.shutdown()
+        if "models" in self.__dict__:  # made by the first turn
+            await self.models.close()
         if "background" in self.__dict__:  # made with the tools, if those were needed
             await self.background.close()
         if "sandbox" in self.__dict__:  # else no turn ever looked for it

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from quintet.domain.errors import NotConfigured
 from quintet.domain.item import user_text
+from quintet.providers.http import HttpProvider
 from quintet.providers.offline import OfflineProvider
 from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSettings
 from quintet.providers.table import ModelTable
+from tests.fakes.model_server import ModelServer
 from tests.fakes.requests import all_chunks, request_of, text_in
+from tests.fakes.waiting import until
 
 
 def scripted(path: str) -> ProviderSettings:
@@ -47,11 +53,101 @@ async def test_a_scripted_provider_plays_the_file_it_names(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["openai-chat", "openai-responses", "anthropic"])
-def test_a_kind_that_is_not_built_says_so_and_names_what_would_work(kind: str):
+def test_a_provider_at_its_usual_address_needs_a_key(kind: str):
     table = ModelTable({"far": ProviderSettings(ProviderKind(kind))}, {"far/m": ModelSettings()})
-    with pytest.raises(NotConfigured, match=f"'far/m' cannot be used: .*{kind} yet.*offline/offline") as error:
+    with pytest.raises(NotConfigured, match=r"'far/m' cannot be used: \[providers.far\] has no key.*offline") as error:
         table.resolve("far/m")
     assert error.value.data == {"model": "far/m", "usable": ["offline/offline"]}
+
+
+def test_a_server_of_ones_own_needs_no_key():
+    settings = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url="http://127.0.0.1:9/v1")
+    table = ModelTable({"near": settings}, {"near/m": ModelSettings()})
+    assert isinstance(table.resolve("near/m")[1], HttpProvider)
+    assert table.references() == ("near/m", "offline/offline")
+
+
+def test_a_variable_that_is_named_and_not_set_is_told():
+    settings = ProviderSettings(ProviderKind.ANTHROPIC, api_key_env="MY_KEY")
+    with pytest.raises(NotConfigured, match="the variable MY_KEY is not set"):
+        ModelTable({"far": settings}).resolve("far/m")
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "x.example/v1", "file:///etc/passwd"])
+def test_an_address_that_is_not_http_is_told(url: str):
+    settings = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url=url, api_key="k")
+    with pytest.raises(NotConfigured, match="begins with http"):
+        ModelTable({"far": settings}).resolve("far/m")
+
+
+@pytest.mark.parametrize("key", ["kéy", "two\nlines", "nul\0"])
+def test_a_key_that_cannot_be_sent_is_told_without_being_shown(key: str):
+    with pytest.raises(NotConfigured, match="characters that no key has") as error:
+        ModelTable({"far": ProviderSettings(ProviderKind.ANTHROPIC, api_key=key)}).resolve("far/m")
+    assert key not in error.value.line()
+
+
+@pytest.mark.parametrize(
+    ("environment", "provider", "path", "header"),
+    [
+        ({"OPENAI_API_KEY": "k1"}, "openai", "https://api.openai.com/v1/responses", "Bearer k1"),
+        ({"OPENAI_BASE_URL": "http://near/v1"}, "openai", "http://near/v1/chat/completions", ""),
+        (
+            {"OPENAI_BASE_URL": "http://near/v1/", "OPENAI_API_KEY": " k2 "},
+            "openai",
+            "http://near/v1/chat/completions",
+            "Bearer k2",
+        ),
+        ({"ANTHROPIC_API_KEY": "k3"}, "anthropic", "https://api.anthropic.com/v1/messages", "k3"),
+        ({"OPENROUTER_API_KEY": "k4"}, "openrouter", "https://openrouter.ai/api/v1/chat/completions", "Bearer k4"),
+    ],
+)
+def test_the_usual_variables_make_a_provider_without_any_file(environment, provider, path, header):
+    _, made = ModelTable(environment=environment).resolve(f"{provider}/some-model")
+    assert isinstance(made, HttpProvider)
+    headers = made.headers()
+    assert made.url == path
+    assert (headers.get("authorization") or headers.get("x-api-key", "")) == header
+    with pytest.raises(NotConfigured, match=f"no provider named '{provider}'"):
+        ModelTable(environment={}).resolve(f"{provider}/some-model")
+
+
+def test_the_file_goes_before_the_usual_variables():
+    mine = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url="http://mine/v1", api_key="own")
+    _, made = ModelTable({"openai": mine}, environment={"OPENAI_API_KEY": "k1"}).resolve("openai/m")
+    assert isinstance(made, HttpProvider)
+    assert (made.url, made.headers()["authorization"]) == ("http://mine/v1/chat/completions", "Bearer own")
+
+
+def test_a_key_that_is_stored_is_the_last_that_is_looked_for():
+    far = ProviderSettings(ProviderKind.ANTHROPIC, api_key_env="MY_KEY")
+    for environment, key in (({"MY_KEY": "named"}, "named"), ({}, "stored-far")):
+        table = ModelTable({"far": far}, environment=environment, stored_key=lambda name: f"stored-{name}")
+        _, made = table.resolve("far/m")
+        assert isinstance(made, HttpProvider)
+        assert made.headers()["x-api-key"] == key
+
+
+async def test_closing_the_table_closes_every_connection():
+    async with ModelServer() as server:
+        settings = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url=server.url)
+        table = ModelTable({"a": settings, "b": settings})
+        for name in ("a", "b", "offline"):
+            await all_chunks(table.resolve(f"{name}/m")[1], request_of([user_text("go")]))
+        assert server.open_connections == 2
+        await table.close()
+        await until(lambda: server.open_connections == 0)
+
+
+def test_nothing_heavy_is_imported_before_a_request_is_sent():
+    script = (
+        "import sys; from quintet.providers.table import ModelTable\n"
+        "table = ModelTable(environment={'ANTHROPIC_API_KEY': 'k', 'OPENAI_API_KEY': 'k'})\n"
+        "table.resolve('anthropic/m'); table.resolve('openai/m')\n"
+        "print(*sorted({'httpx2', 'httpcore2', 'anyio', 'h11', 'ssl', 'truststore'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20)
+    assert set(done.stdout.split()) <= {"ssl"}  # asyncio brings that one along
 
 
 @pytest.mark.parametrize(

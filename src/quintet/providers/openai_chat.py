@@ -1,0 +1,133 @@
+"""OpenAI's chat completions, as spoken by OpenAI, OpenRouter, Databricks, Kimi, Ollama, LM Studio, vLLM and llama.cpp.
+
+They agree on the shape and differ in what they leave out, so everything but the shape is optional here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quintet.domain.item import (
+    AssistantMessage,
+    ImagePart,
+    Item,
+    Part,
+    Reasoning,
+    Summary,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from quintet.domain.model import (
+    ModelRequest,
+)
+from quintet.providers.dialect import (
+    groups,
+    left_out,
+    result_text,
+    side,
+    summary_text,
+    text_of_parts,
+)
+from quintet.providers.openai_chat_answer import SIGNED, ChatParser
+from quintet.providers.settings import ModelSettings
+
+
+class OpenAIChat:
+    path = "/chat/completions"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, request: ModelRequest, model: ModelSettings) -> dict[str, Any]:
+        messages: list[dict[str, Any]] = []
+        if request.instructions:
+            messages.append({"role": "system", "content": request.instructions})
+        turn = request.items[-1].turn if request.items else ""
+        for run in groups(request.items):
+            messages += _messages(run, turn, vision=model.vision)
+        body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}
+        body["stream_options"] = {"include_usage": True}
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": t.name, "description": t.description, "parameters": t.parameters},
+                }
+                for t in request.tools
+            ]
+        if model.max_output:
+            body["max_tokens"] = model.max_output
+        return body | request.options
+
+    def parser(self, request: ModelRequest) -> ChatParser:
+        return ChatParser([tool.name for tool in request.tools])
+
+
+def _messages(run: Sequence[Item], turn: str, *, vision: bool) -> list[dict[str, Any]]:
+    match side(run[0]):
+        case "model":
+            return _assistant(run, turn)
+        case "result":
+            return _results(run, vision=vision)
+        case _:
+            return [message for item in run for message in _user(item, vision=vision)]
+
+
+def _assistant(run: Sequence[Item], turn: str) -> list[dict[str, Any]]:
+    said = [item.body for item in run]
+    message: dict[str, Any] = {"role": "assistant"}
+    text = "".join(b.text for b in said if isinstance(b, AssistantMessage))
+    thought = "".join(b.text for b in said if isinstance(b, Reasoning) and b.signature.startswith(SIGNED))
+    calls = [b for b in said if isinstance(b, ToolCall)]
+    if not text and not calls:
+        return []  # a thought that nothing came of; an empty message is refused by some
+    message["content"] = text or None
+    if thought and calls and run[-1].turn == turn:
+        # Thinking models go on thinking between the calls of one turn and want it back; later it is refused by some.
+        message["reasoning_content"] = thought
+    if calls:
+        message["tool_calls"] = [
+            {"id": c.call_id, "type": "function", "function": {"name": c.name, "arguments": c.input or "{}"}}
+            for c in calls
+        ]
+    return [message]
+
+
+def _results(run: Sequence[Item], *, vision: bool) -> list[dict[str, Any]]:
+    """Results first, all of them; pictures cannot stand in a result here and follow as the user's."""
+    results = [item.body for item in run if isinstance(item.body, ToolResult)]
+    messages: list[dict[str, Any]] = [
+        {"role": "tool", "tool_call_id": r.call_id, "content": result_text(r, vision=vision)} for r in results
+    ]
+    pictures: list[Part] = [image for r in results for image in r.images]
+    if pictures and vision:
+        messages.append({"role": "user", "content": _content(pictures, vision=True)})
+    return messages
+
+
+def _user(item: Item, *, vision: bool) -> list[dict[str, Any]]:
+    match item.body:
+        case UserMessage(parts=parts):
+            return [{"role": "user", "content": _content(parts, vision=vision)}]
+        case Summary(text=text):
+            return [{"role": "user", "content": summary_text(text)}]
+        case _:
+            return []
+
+
+def _content(parts: Sequence[Part], *, vision: bool) -> str | list[dict[str, Any]]:
+    images = [part for part in parts if isinstance(part, ImagePart)]
+    if not images or not vision:
+        words = [text_of_parts(parts), left_out(len(images)) if images else ""]
+        return "\n".join(word for word in words if word)
+    content: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        else:
+            url = f"data:{part.media_type};base64,{part.data}"
+            content.append({"type": "image_url", "image_url": {"url": url}})
+    return content
