@@ -16,6 +16,7 @@ from quintet.domain.event import (
     ItemAdded,
     StepRetried,
     TextDelta,
+    ThreadUpdated,
     ToolFinished,
     ToolStarted,
 )
@@ -25,6 +26,7 @@ from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
+from quintet.engine.answer_form import bare
 from quintet.engine.interactions import Interactions, OnAsk
 
 
@@ -56,9 +58,18 @@ class TextView:
     """The answer on stdout as it comes; what happens around it on stderr."""
 
     def __init__(
-        self, screen: Screen, interactions: Interactions, me: Principal, *, prompts: bool, waits: bool
+        self,
+        screen: Screen,
+        interactions: Interactions,
+        me: Principal,
+        *,
+        prompts: bool,
+        waits: bool,
+        only_json: bool = False,
     ) -> None:
         self._screen = screen
+        self._only_json = only_json  # nothing goes to stdout but the last answer, once it is known to fit
+        self._answer = ""
         self._waits = waits
         self._prompt = Prompt(self._note, interactions, me) if prompts else None
         self._streamed: set[str] = set()
@@ -71,6 +82,10 @@ class TextView:
     def show(self, event: Event) -> None:
         self.denied = self.denied or _denied(event)
         match event.payload:
+            case TextDelta() if self._only_json:
+                pass
+            case ItemAdded(item=item) if self._only_json and isinstance(item.body, AssistantMessage):
+                self._answer = item.body.text
             case TextDelta(item=item, text=text):
                 self._streamed.add(item)
                 self._text(text)
@@ -86,6 +101,8 @@ class TextView:
                 self._note(f"  {name}: {status}")
             case StepRetried(attempt=attempt, reason=reason):
                 self._note(f"  trying again ({attempt}): {reason}")
+            case ThreadUpdated(plan_mode=bool(on)):
+                self._note(f"  plan mode is {'on' if on else 'off'}")
             case EffectUnknown(title=title):
                 self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
             case InteractionRequested(interaction=asked):
@@ -101,6 +118,8 @@ class TextView:
         if self._prompt:
             self._prompt.close()
         self._end_line()
+        if self._only_json and turn.state is TurnState.DONE:
+            self._screen.write(f"{bare(self._answer)}\n")
         if turn.state is not TurnState.DONE and turn.error:
             self._note(f"The turn ended as {turn.state}: {turn.error.message} {turn.error.next_step}".rstrip())
 

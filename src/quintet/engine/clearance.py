@@ -24,6 +24,9 @@ COMMAND_SHOWN = 20_000  # characters of a command that a person can be shown who
 DIFF_SHOWN = 200_000
 CHANGED = "it has changed since it was approved"
 WITH_NETWORK = "with network"
+PLANNING = (
+    "Not in plan mode: nothing is changed until the person has agreed to a plan. Put one forward with exit_plan_mode."
+)
 
 
 class Refused(Exception):
@@ -65,7 +68,7 @@ class Clearance:
         while True:
             verdict = await self._judge(spec, prepared, remembering=not drifted)
             if verdict.judgement is Judgement.DENY:
-                raise Refused(f"Not allowed here ({verdict.rule}).", ResultStatus.DENIED)
+                raise self._refused(verdict)
             if verdict.judgement is Judgement.ALLOW:
                 # A grant may have been used up by another client since it was read; then judge again without it.
                 if await self._use(verdict.grants, used):
@@ -76,13 +79,17 @@ class Clearance:
                 # The mode may have been tightened while the question was open; a yes does not reach beyond it.
                 again = await self._judge(spec, prepared)
                 if again.judgement is Judgement.DENY:
-                    raise Refused(f"Not allowed here ({again.rule}).", ResultStatus.DENIED)
+                    raise self._refused(again)
                 return Cleared(f"allowed by {decision.by.name} through {decision.by.protocol}", asked=True)
             fix = self._fix(verdict)
             if _nobody_there(decision):
                 usual = "Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml."
                 raise TurnEnds(Denied(f"Approval is needed for: {prepared.title}.", next_step=fix or usual))
             raise Refused(f"{_denial(decision)} {fix if decision.by == ENGINE else ''}".strip(), ResultStatus.DENIED)
+
+    def _refused(self, verdict: PolicyVerdict) -> Refused:
+        planning = self._running.planning and verdict.rule == f"mode {Mode.READ_ONLY}"
+        return Refused(PLANNING if planning else f"Not allowed here ({verdict.rule}).", ResultStatus.DENIED)
 
     async def _use(self, grants: Sequence[str], used: set[str]) -> bool:
         """Count one use of each; one that was counted for this call is not counted again."""
@@ -120,7 +127,7 @@ class Clearance:
     async def _ask(
         self, call: ToolCall, spec: ToolSpec, prepared: Prepared, verdict: PolicyVerdict, *, drifted: bool
     ) -> Decision:
-        if len(prepared.command) > COMMAND_SHOWN or len(prepared.diff) > DIFF_SHOWN:
+        if len(prepared.command) > COMMAND_SHOWN or max(len(prepared.diff), len(prepared.plan)) > DIFF_SHOWN:
             raise Refused(
                 "This call needs approval and is too long to be shown whole, so nobody can approve it. "
                 "Do it in smaller steps.",
@@ -144,6 +151,7 @@ class Clearance:
             notes=tuple(dict.fromkeys(note for note in notes if note)),
             offers=verdict.offers,
             host=os.uname().nodename,
+            plan=prepared.plan,
         )
         return await self._interact(call.call_id, request)
 

@@ -9,6 +9,7 @@ from quintet.domain.ports import Models, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
+from quintet.engine.answer_form import AnswerForm
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
 
 DEFAULT_MAX_STEPS = 100
@@ -29,6 +30,7 @@ class Starter:
         max_steps: int = DEFAULT_MAX_STEPS,
         confine: Confine = Confine.AUTO,
         agent: Agent | None = None,
+        answer_form: AnswerForm | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -41,7 +43,8 @@ class Starter:
         self.interaction_timeout_s = interaction_timeout_s
         self.max_steps = max_steps
         self.confine = confine
-        self.agent = agent  # None: the one that works in a project as usual
+        self.agent = agent  # None: the one the thread's settings name
+        self.answer_form = answer_form  # what the turn's last words must be
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, always in the same order so that its prompt prefix stays the same."""

@@ -9,6 +9,8 @@ from quintet.domain.tool import ToolOutcome
 from quintet.workspace.processes import Cause, Child, Ended
 from quintet.workspace.sandbox.limits import MIB, usual_caps
 
+OUTPUT_SHOWN = 30_000  # characters a model reads of an output at once; the whole is kept for it
+
 
 def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: bool = False) -> ToolOutcome:
     """The result of a command that is over. `say_end`: also a good end needs words, since it could still be running."""
@@ -26,9 +28,8 @@ def outcome(command: str, child: Child, ended: Ended, text: str, *, say_end: boo
     text = text or "(no output)"
     if notes:
         text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
-    return ToolOutcome(
-        text, ResultStatus.OK if good else ResultStatus.ERROR, words, display=(block(command, ended.code),)
-    )
+    status = ResultStatus.OK if good else ResultStatus.ERROR
+    return ToolOutcome(text, status, words, display=(block(command, ended.code),), limit=OUTPUT_SHOWN)
 
 
 def block(command: str, code: int | None) -> dict[str, object]:
