@@ -47,11 +47,8 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
     parser.add_argument("--sandbox", choices=["ro", "ws", "off"], default="ws", help="how commands are confined")
     parser.add_argument("--agent", default="", metavar="NAME", help="who works in the thread from now on")
-    parser.add_argument(
-        "--plan",
-        action=argparse.BooleanOptionalAction,
-        help="change nothing until a plan was agreed to; --no-plan: end that",
-    )
+    plan_help = "change nothing until somebody agreed to a plan; --no-plan ends that"
+    parser.add_argument("--plan", action=argparse.BooleanOptionalAction, help=plan_help)
     parser.add_argument(
         "--output-schema", default="", metavar="FILE", help="the answer must be JSON that fits this JSON Schema"
     )

@@ -51,9 +51,12 @@ class Calls:
         self._guarded: dict[str, Guarded] = {}  # whose files were put aside
         self._settled: dict[str, CheckpointSettled] = {}  # what they have changed, not in the journal yet
 
+    def expect(self, calls: Sequence[ToolCall]) -> None:
+        """The model has asked for these: from now on each gets a result, whatever happens."""
+        self.open = {c.call_id: c for c in calls}
+
     async def run_all(self, calls: Sequence[ToolCall]) -> list[Item]:
         """All at once. If one must end the turn, or the turn is stopped, the others are cancelled with it."""
-        self.open = {c.call_id: c for c in calls}
         tasks = [asyncio.ensure_future(self._run(call)) for call in calls]
         try:
             return list(await asyncio.gather(*tasks))

@@ -151,6 +151,7 @@ class Loop:
     async def _answer_calls(self, calls: list[ToolCall]) -> None:
         assert self._context is not None
         if calls:
+            self._calls.expect(calls)
             await self._look_at_settings()
             for item in await self._calls.run_all(calls):
                 self._context.add(item)

@@ -24,7 +24,7 @@ from quintet.domain.item import (
 from quintet.domain.model import ModelRequest, TextChunk
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import TurnState
-from quintet.engine.context import INSTRUCTIONS
+from quintet.engine.prompt import INSTRUCTIONS
 from quintet.providers.settings import ModelSettings, ProviderKind
 from quintet.providers.table import dialect_of
 from tests.fakes.engine import House, Process
