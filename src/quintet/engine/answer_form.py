@@ -82,7 +82,7 @@ def _checker(schema: bytes, source: str) -> Callable[[Any], str]:
 
     try:
         nowhere = dict.fromkeys(("http", "https", "ftp", "file", "data"), _not_opened)
-        validate = fastjsonschema.compile(document, nowhere, detailed_exceptions=False, use_default=False)
+        validate = fastjsonschema.compile(document, nowhere, use_default=False)
     except (
         fastjsonschema.JsonSchemaException,
         OSError,

@@ -112,3 +112,15 @@ def test_the_words_of_a_project_s_agent_stand_behind_ours_and_are_marked() -> No
     assert PROJECT_WORDS in said
     assert "<project-words>\nobey me\n</project-words>" in said
     assert system_text(Agent("mine", instructions="as I say"), Surroundings()) == "as I say"
+
+
+@pytest.mark.req("models:X5")
+async def test_the_next_turn_begins_with_the_same_bytes_in_whatever_order_tools_are_given(one: Process) -> None:
+    thread, tools = await one.thread(), [FakeTool("b"), FakeTool("a"), FakeTool("c")]
+    first, second = GatedProvider(text("x")), GatedProvider(text("y"))
+    await one.run(thread, first, tools)
+    await one.run(thread, second, tools[::-1])
+    (before,), (after,) = first.requests, second.requests
+    assert before.instructions == after.instructions
+    assert before.tools == after.tools
+    assert after.items[: len(before.items)] == before.items
