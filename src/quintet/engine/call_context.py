@@ -74,6 +74,5 @@ class CallContext:
 
     async def set_plan_mode(self, *, on: bool) -> None:
         if on:
-            self._running.planning = True  # stricter at once, looser only when it is in the journal
+            self._running.planning = True  # stricter at once; looser from the next step on, when the journal has it
         await self._feed.say(self._lease, ThreadUpdated(plan_mode=on))
-        self._running.planning = on
