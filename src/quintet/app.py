@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quintet.config import Config, home_directory, load_config, make_home
+from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.ports import Clock, FileHistory, Journal, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
+from quintet.engine.agents import Agents
+from quintet.engine.answer_form import AnswerForm
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
@@ -39,6 +42,7 @@ from quintet.engine.undo import Undo
 from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
+from quintet.workspace.agent_files import AgentFiles
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.diffs import unified_diff
 from quintet.workspace.key_store import KeyStore
@@ -46,6 +50,7 @@ from quintet.workspace.log import Log
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.project_config import read_project_config
 from quintet.workspace.project_root import project_root, worktree_root
+from quintet.workspace.results import KeptResults
 from quintet.workspace.secrets import KnownSecrets
 from quintet.workspace.surroundings import WorkspaceSurroundings
 
@@ -151,6 +156,9 @@ class App:
         self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
+        self.results = KeptResults(str(home))
+        self._agent_files = AgentFiles(str(home))
+        self.agents = Agents(self._own_agents, self._agent_files.of_project)
         self.turns = Turns(
             self.feed,
             self.interactions,
@@ -158,6 +166,8 @@ class App:
             self.checkpoints,
             WorkspaceSurroundings(str(home)),
             project_policy=self.project_policy,
+            agents=self.agents,
+            results=self.results,
         )
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
@@ -194,6 +204,7 @@ class App:
             shell=self._shell_settings(),
             web_search=self.config.web_search,
             search_key=self._search_key,
+            results=self.results,
         )
 
     def _search_key(self) -> str:
@@ -237,6 +248,7 @@ class App:
         max_steps: int | None = None,
         confine: Confine = Confine.AUTO,
         budget: float | None = None,
+        answer_form: AnswerForm | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -252,6 +264,22 @@ class App:
             confine=confine,
             compact_at=limits.compact_at,
             budget=Budget(budget or limits.turn_budget, limits.thread_budget, limits.day_budget),
+            answer_form=answer_form,
+        )
+
+    def _own_agents(self) -> AgentsFound:
+        """The person's: config.toml goes before a file of the same name."""
+        found = self._agent_files.own()
+        configured = {
+            name: Agent(name, a.description, a.instructions, a.model, a.tools, a.mode, f"config.toml [agents.{name}]")
+            for name, a in self.config.agents.items()
+        }
+        hidden = [a for a in found.agents if a.name in configured]
+        notes = [f"{a.source}: not used, config.toml has an agent of this name." for a in hidden]
+        return AgentsFound(
+            (*(a for a in found.agents if a not in hidden), *configured.values()),
+            tuple((name, words) for name, words in found.problems if name not in configured),
+            (*found.notes, *notes),
         )
 
     def project_policy(self, directory: str) -> ProjectPolicy:

@@ -71,6 +71,7 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 class Agent(msgspec.Struct, frozen=True):
+    description: str = ""
     instructions: str = ""
     model: str = ""
     tools: tuple[str, ...] | None = None

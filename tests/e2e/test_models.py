@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,34 @@ def test_a_run_over_http_retries_calls_a_tool_and_ends(tmp_path: Path, server: s
     assert KEY not in done.out
     for kept in home.iterdir():
         assert not kept.is_file() or KEY.encode() not in kept.read_bytes()
+
+
+@pytest.mark.req("models:X5")
+@pytest.mark.parametrize("kind", WIRES, ids=str)
+def test_the_second_turn_in_another_process_begins_with_the_very_bytes_of_the_first(
+    tmp_path: Path, server: str, kind: ProviderKind
+) -> None:
+    home = home_with(tmp_path / "home", kind, server)
+    (tmp_path / "a.txt").write_text("a fox\n")
+    (tmp_path / "AGENTS.md").write_text("Mind the fox.\n")
+    for words in (("run", "go"), ("run", "-c", "go on")):
+        assert quintet(*words, home=home, cwd=tmp_path, FAR_KEY=KEY).code == 0
+    bodies = [json.loads(line)["body"] for line in (tmp_path / "record").read_text().splitlines()]
+    first, last = bodies[1], bodies[-1]  # the very first one was answered with a fault
+    assert "Mind the fox." in json.dumps(first)
+    said = "input" if kind is ProviderKind.OPENAI_RESPONSES else "messages"
+    assert len(last[said]) > len(first[said]) >= 1
+    assert {k: v for k, v in _without_marks(first).items() if k != said} == {
+        k: v for k, v in _without_marks(last).items() if k != said
+    }
+    assert json.dumps(_without_marks(last)[said]).startswith(json.dumps(_without_marks(first)[said])[:-1])
+
+
+def _without_marks(value: Any) -> Any:
+    """Where a cache may begin is marked anew each time and is no part of what is cached."""
+    if isinstance(value, dict):
+        return {k: _without_marks(v) for k, v in value.items() if k != "cache_control"}
+    return [_without_marks(v) for v in value] if isinstance(value, list) else value
 
 
 def test_a_key_that_is_not_set_is_one_line(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 from quintet.domain.event import Event, TurnFinished
 from quintet.domain.item import Body, Item, TextPart
-from quintet.domain.ports import Clock, FileHistory, Journal, Provider, Tool
+from quintet.domain.ports import Clock, FileHistory, Journal, Provider, Results, SurroundingsReader, Tool
 from quintet.domain.principal import Principal, local
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.turn import ClientKey, Mode, Turn, WhenBusy
+from quintet.engine.agents import Agents
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
@@ -70,6 +71,9 @@ class Process:
         secrets: Sequence[str] = (),
         rules: Mapping[str, str] | None = None,
         history: FileHistory | None = None,
+        agents: Agents | None = None,
+        results: Results | None = None,
+        surroundings: SurroundingsReader | None = None,
     ) -> None:
         self.journal = journal
         self.clock = clock
@@ -81,7 +85,15 @@ class Process:
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, lambda directory: directory)
         self.undo = Undo(self.feed, self.history, stories)
         policy = Policy(parse_rules(rules or {}), ShellCommandParser())
-        self.turns = Turns(self.feed, self.interactions, policy, self.checkpoints, Nowhere())
+        self.turns = Turns(
+            self.feed,
+            self.interactions,
+            policy,
+            self.checkpoints,
+            surroundings or Nowhere(),
+            agents=agents,
+            results=results,
+        )
         self.defects: list[BaseException] = []
         self.turns.on_defect = self.defects.append
         self.projects = Projects(journal, lambda directory: directory)

@@ -22,6 +22,7 @@ class FakeToolContext:
         self.output: list[tuple[str, str]] = []
         self.asked: list[QuestionItem] = []
         self.todos: list[Todo] = []
+        self.planning: bool | None = None
         self._answers = answers
         self._heard: list[tuple[Callable[[str], bool], asyncio.Event]] = []
 
@@ -37,6 +38,9 @@ class FakeToolContext:
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         self.todos = list(todos)
+
+    async def set_plan_mode(self, *, on: bool) -> None:
+        self.planning = on
 
     def said(self, stream: str | None = None) -> str:
         return "".join(text for name, text in self.output if stream in (None, name))

@@ -8,6 +8,7 @@ COMMANDS = {
     "run": 'one headless turn: quintet run "read README.md"',
     "threads": "list, show, search, diff, revert, export, import, fork, rename, steer, cancel, delete",
     "undo": "bring back the files the last turn changed, and undo that too: undo --redo",
+    "agents": "who can work in a thread: built in, yours, the project's",
     "approvals": "what waits for an answer: list, allow, deny, answer, rules, revoke",
     "events": "what happens, as it happens: events --follow",
     "models": "what would work now, with context and price; local servers: models --local",

@@ -44,7 +44,8 @@ def interaction_json(interaction: Interaction) -> dict[str, Any]:
     line: dict[str, Any] = msgspec.to_builtins(interaction)
     request = interaction.request
     if isinstance(request, Approval):
-        texts = {"title": request.title, "command": request.command, "cwd": request.cwd, "diff": request.diff}
+        names = ("title", "command", "cwd", "diff", "plan")
+        texts = {name: getattr(request, name) for name in names}
         line["request"]["shown"] = {name: shown(text) for name, text in texts.items() if text}
     return line
 

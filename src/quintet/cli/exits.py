@@ -33,6 +33,7 @@ BY_CODE = {
     "conflict": FAILED,
     "overloaded": FAILED,
     "step_limit": FAILED,
+    "answer_unfit": FAILED,
     "budget_spent": BUDGET,
     "storage_full": STORAGE,
     "storage_read_only": STORAGE,

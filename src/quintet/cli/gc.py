@@ -8,6 +8,7 @@ import msgspec
 
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation, seconds
+from quintet.engine.capping import sweep_results
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -20,11 +21,13 @@ async def run(invocation: Invocation) -> int:
         await app.tidy_workspaces()
         report = await app.journal.prune(now_ms=app.clock.now_ms(), grace_s=grace_s)
         blobs, size = await app.checkpoints.sweep(app.config.retention.checkpoints_days)
+        results, result_size = await sweep_results(app.journal, app.results)
     if invocation.json:
-        swept = {"blobs": blobs, "blob_bytes": size}
+        swept = {"blobs": blobs, "blob_bytes": size, "results": results, "result_bytes": result_size}
         invocation.screen.raw(encode_line({**msgspec.structs.asdict(report), **swept}))
     else:
         freed = report.bytes_freed / 1024
         invocation.screen.line(f"Pruned {report.deltas} deltas and {report.signals} signals, freed {freed:.0f} KiB.")
         invocation.screen.line(f"Let go of {blobs} contents no checkpoint needs, freed {size / 1024:.0f} KiB.")
+        invocation.screen.line(f"Let go of {results} results of deleted threads, freed {result_size / 1024:.0f} KiB.")
     return 0

@@ -27,6 +27,7 @@ from quintet.domain.principal import local
 from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
 from quintet.domain.tool import Confine
 from quintet.domain.turn import ClientKey, Mode, Turn, TurnState
+from quintet.engine.answer_form import SCHEMA_LIMIT, AnswerForm
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.engine.interactions import OnAsk
 from quintet.engine.spending import refuse_unpriced
@@ -46,6 +47,12 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--mode", choices=[m.value for m in Mode], help="how much may happen unasked (default: ask)")
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
     parser.add_argument("--sandbox", choices=["ro", "ws", "off"], default="ws", help="how commands are confined")
+    parser.add_argument("--agent", default="", metavar="NAME", help="who works in the thread from now on")
+    plan_help = "change nothing until somebody agreed to a plan; --no-plan ends that"
+    parser.add_argument("--plan", action=argparse.BooleanOptionalAction, help=plan_help)
+    parser.add_argument(
+        "--output-schema", default="", metavar="FILE", help="the answer must be JSON that fits this JSON Schema"
+    )
     parser.add_argument("--max-steps", type=positive, metavar="N", help="model calls at most")
     parser.add_argument("--budget", type=money, metavar="USD", help="dollars this turn may cost (exit 4)")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel after this long (exit 124)")
@@ -57,6 +64,9 @@ async def run(invocation: Invocation) -> int:
     prompt = read_prompt(flags.prompt)
     cwd = directory(flags.cwd)
     on_ask, wait_s = _on_ask(flags.on_ask)
+    form = _answer_form(flags.output_schema)
+    if flags.plan is False:
+        refuse_inside_a_call("end plan mode")
     if flags.sandbox == "off":
         refuse_inside_a_call("lift the sandbox")
     async with invocation.open(starts_turns=True) as app:
@@ -71,14 +81,16 @@ async def run(invocation: Invocation) -> int:
             max_steps=flags.max_steps,
             budget=flags.budget,
             confine={"ro": Confine.READ_ONLY, "off": Confine.OFF}.get(flags.sandbox, Confine.AUTO),
+            answer_form=form,
         )
         # A wrong name, or a budget that could not be kept, is told before anything is begun.
         model, _ = starter.models.resolve(flags.model)
         if not flags.thread and not flags.go_on:  # a thread that is there may have a model of its own
             refuse_unpriced(starter.budget, starter.models.info(model))
+        if flags.agent and not flags.thread:
+            await app.agents.named(flags.agent, cwd)
         thread = await _thread(app, flags, cwd)
-        if flags.cwd and thread.settings.cwd != cwd:
-            await app.threads.configure(thread.id, ThreadUpdated(cwd=cwd))
+        await _configure(app, thread, flags, cwd)
         for warning in app.project_policy(cwd if flags.cwd else thread.settings.cwd).warnings:
             invocation.screen.note(f"quintet: {warning}")
         view: TurnView
@@ -87,7 +99,13 @@ async def run(invocation: Invocation) -> int:
         else:
             prompts = not flags.on_ask and on_ask is OnAsk.WAIT
             view = TextView(
-                invocation.screen, app.interactions, ME, app.models, prompts=prompts, waits=on_ask is OnAsk.WAIT
+                invocation.screen,
+                app.interactions,
+                ME,
+                app.models,
+                prompts=prompts,
+                waits=on_ask is OnAsk.WAIT,
+                only_json=form is not None,
             )
         with app.feed.follow(root=thread.root) as subscription:
             started = await app.turns.start(thread.id, (TextPart(prompt),), starter, key=_key(flags, prompt, thread))
@@ -190,7 +208,7 @@ async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
 async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
     if flags.thread:
         return (await app.threads.get(await app.threads.find(flags.thread))).thread
-    settings = ThreadSettings(cwd=cwd)
+    settings = ThreadSettings(cwd=cwd, agent=flags.agent, plan_mode=bool(flags.plan))
     if flags.go_on:
         project = await app.projects.of(cwd)
         newest = await app.threads.page(ThreadQuery(project.id, limit=1))
@@ -203,6 +221,20 @@ async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
     with contextlib.suppress(Conflict):
         return await _thread_of_key(app, flags.idempotency_key, settings)
     return await _thread_of_key(app, flags.idempotency_key, settings)
+
+
+async def _configure(app: App, thread: Thread, flags: argparse.Namespace, cwd: str) -> None:
+    """What the flags change in a thread that is there already."""
+    settings = thread.settings
+    if flags.agent:
+        await app.agents.named(flags.agent, cwd if flags.cwd else settings.cwd)
+    change = ThreadUpdated(
+        cwd=cwd if flags.cwd and settings.cwd != cwd else None,
+        agent=flags.agent if flags.agent and settings.agent != flags.agent else None,
+        plan_mode=flags.plan if flags.plan is not None and settings.plan_mode != flags.plan else None,
+    )
+    if change != ThreadUpdated():
+        await app.threads.configure(thread.id, change)
 
 
 async def _thread_of_key(app: App, key: str, settings: ThreadSettings) -> Thread:
@@ -222,9 +254,21 @@ async def _thread_of_key(app: App, key: str, settings: ThreadSettings) -> Thread
 def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | None:
     if not flags.idempotency_key:
         return None
-    body = "\0".join((prompt, flags.model, flags.mode or ""))
+    further = [f"{name} {flags.__dict__[name]}" for name in ("agent", "plan", "output_schema") if flags.__dict__[name]]
+    body = "\0".join((prompt, flags.model, flags.mode or "", *further))
     scope = f"{ME.protocol}:{ME.name}:{thread.id}"
     return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest())
+
+
+def _answer_form(path: str) -> AnswerForm | None:
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            schema = file.read(SCHEMA_LIMIT + 1)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror}.", next_step="Name a JSON Schema file.") from error
+    return AnswerForm(schema, path)
 
 
 def _on_ask(text: str) -> tuple[OnAsk, float | None]:

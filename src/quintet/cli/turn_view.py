@@ -22,6 +22,7 @@ from quintet.domain.event import (
     StepFinished,
     StepRetried,
     TextDelta,
+    ThreadUpdated,
     ToolFinished,
     ToolStarted,
 )
@@ -32,6 +33,7 @@ from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
+from quintet.engine.answer_form import bare
 from quintet.engine.costs import Tally
 from quintet.engine.interactions import Interactions, OnAsk
 
@@ -72,10 +74,13 @@ class TextView:
         *,
         prompts: bool,
         waits: bool,
+        only_json: bool = False,
     ) -> None:
         self._screen = screen
         self._models = models
         self._used = Tally()
+        self._only_json = only_json  # nothing goes to stdout but the last answer, once it is known to fit
+        self._answer = ""
         self._waits = waits
         self._prompt = Prompt(self._note, interactions, me) if prompts else None
         self._streamed: set[str] = set()
@@ -90,6 +95,10 @@ class TextView:
     def show(self, event: Event) -> None:
         self.denied = self.denied or _denied(event)
         match event.payload:
+            case TextDelta() if self._only_json:
+                pass
+            case ItemAdded(item=item) if self._only_json and isinstance(item.body, AssistantMessage):
+                self._answer = item.body.text
             case TextDelta(item=item, text=text):
                 self._streamed.add(item)
                 self._text(text)
@@ -116,6 +125,8 @@ class TextView:
                 self._note(f"  {model} cannot answer ({reason}); asking {following}")
             case StepFinished(model=model, usage=usage):
                 self._used.add(usage, self._models.info(model))
+            case ThreadUpdated(plan_mode=bool(on)):
+                self._note(f"  plan mode is {'on' if on else 'off'}")
             case EffectUnknown(title=title):
                 self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
             case InteractionRequested(interaction=asked):
@@ -131,6 +142,8 @@ class TextView:
         if self._prompt:
             self._prompt.close()
         self._end_line()
+        if self._only_json and turn.state is TurnState.DONE:
+            self._screen.write(f"{bare(self._answer)}\n")
         if self._used.input_tokens:
             self._note(f"  {amounts.used(self._used)}")
         if turn.state is not TurnState.DONE and turn.error:

@@ -14,3 +14,13 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str = ""  # "provider/model", empty = whatever the thread or its starter says
     tools: tuple[str, ...] | None = None  # None = every tool the starter brings
     mode: Mode | None = None  # an upper bound, like all others
+    source: str = ""  # where it is written, as people would name it; empty = built in
+    of_project: bool = False  # its instructions are the project's words, not the person's
+
+
+class AgentsFound(msgspec.Struct, frozen=True):
+    """What somebody who looked for agents came back with."""
+
+    agents: tuple[Agent, ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()  # (name, what is wrong): written, but not to be used
+    notes: tuple[str, ...] = ()  # worth knowing

@@ -140,6 +140,11 @@ class StepLimit(QuintetError):
     next_step = "Continue the thread, or raise `--max-steps`."
 
 
+class AnswerUnfit(QuintetError):
+    code = "answer_unfit"
+    next_step = "See its answers with `quintet threads show`; make the schema simpler or choose another model."
+
+
 class BudgetSpent(QuintetError):
     code = "budget_spent"
     next_step = "Raise the budget or continue tomorrow."

@@ -32,6 +32,7 @@ class Approval(msgspec.Struct, frozen=True, tag="approval", omit_defaults=True):
     notes: tuple[str, ...] = ()  # e.g. NOT SANDBOXED
     offers: tuple[GrantOffer, ...] = ()  # what "always" would remember
     host: str = ""  # the machine it would run on
+    plan: str = ""  # what would be begun with once plan mode is left
 
 
 class Option(msgspec.Struct, frozen=True, omit_defaults=True):

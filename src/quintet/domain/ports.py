@@ -12,7 +12,6 @@ from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import QuintetError
 from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
-from quintet.domain.hook import HookCall, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
@@ -56,9 +55,25 @@ class SurroundingsReader(Protocol):
         """What a turn working here should tell the model. Bounded; what was left out is said in it."""
 
 
-class Hooks(Protocol):
-    async def fire(self, call: HookCall) -> HookVerdict:
-        """Tell everybody who wants to know, all at once, each within its time. The first reason to block counts."""
+class MemoryHook(Protocol):
+    async def recall(self, cwd: str) -> str:
+        """What a turn working here should remember, or nothing. The same while nothing new was learnt."""
+
+
+class Results(Protocol):
+    """Keeps what was too long for the model, whole, for as long as its thread lives."""
+
+    async def keep(self, thread: str, text: str) -> str:
+        """On disk when this returns; the id it is read by. The text is masked already."""
+
+    async def read(self, thread: str, result: str) -> str | None:
+        """The whole text; None when it is not kept (any more)."""
+
+    async def owners(self) -> list[str]:
+        """The threads that something is kept for."""
+
+    async def forget(self, thread: str) -> tuple[int, int]:
+        """Remove what is kept for this thread. (how many, bytes)"""
 
 
 class ToolContext(Protocol):
@@ -82,6 +97,8 @@ class ToolContext(Protocol):
         """The chosen labels per question, or None when nobody answered in time or the person declined."""
 
     async def set_todos(self, todos: Sequence[Todo]) -> None: ...
+    async def set_plan_mode(self, *, on: bool) -> None:
+        """For this thread, from now on."""
 
 
 class Tool(Protocol):

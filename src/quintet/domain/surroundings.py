@@ -11,7 +11,7 @@ import msgspec
 class Instructions(msgspec.Struct, frozen=True):
     """A file somebody wrote for agents, such as AGENTS.md."""
 
-    source: str  # as people would name it: "AGENTS.md", "docs/AGENTS.md", "~/AGENTS.md"
+    source: str  # as people would name it: "AGENTS.md", "docs/AGENTS.md"
     text: str
     of_person: bool = False  # the person's own, not the project's
 
@@ -19,6 +19,7 @@ class Instructions(msgspec.Struct, frozen=True):
 class SkillLine(msgspec.Struct, frozen=True):
     name: str
     description: str
+    of_project: bool = False
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -26,3 +27,4 @@ class Surroundings(msgspec.Struct, frozen=True):
     instructions: tuple[Instructions, ...] = ()
     skills: tuple[SkillLine, ...] = ()
     memory: str = ""  # what the memory wants to be said, when there is one
+    left_out: tuple[str, ...] = ()  # what there was no room for, in words

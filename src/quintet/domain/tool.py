@@ -10,6 +10,8 @@ import msgspec
 from quintet.domain.item import ImagePart, ResultStatus
 from quintet.domain.turn import Mode
 
+RESULT_LIMIT = 64_000
+
 
 class Effect(StrEnum):
     """What a call can change, which is what policy asks about."""
@@ -43,6 +45,7 @@ class CallScope(msgspec.Struct, frozen=True):
     thread: str = ""
     mode: Mode = Mode.ASK
     confine: Confine = Confine.AUTO
+    planning: bool = False  # the thread is in plan mode
 
 
 class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,6 +65,7 @@ class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
     scripts: tuple[str, ...] = ()  # of each simple command of the line: digest of the files it runs, or nothing
     always_ask: str = ""  # why this call needs somebody's yes in every mode, unless a rule names it
     content: tuple[str, ...] = ()  # (kind, name, digest) of what somebody else wrote: a grant binds to the digest
+    plan: str = ""  # what a person is asked to agree to before plan mode ends
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,6 +76,7 @@ class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     changed_files: tuple[str, ...] = ()
     diff: str = ""
     images: tuple[ImagePart, ...] = ()
+    limit: int = RESULT_LIMIT  # characters of the text that the model gets at once; the whole of it is kept
 
 
 class Todo(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from quintet.domain.event import TodoUpdated, ToolOutputDelta
+from quintet.domain.event import ThreadUpdated, TodoUpdated, ToolOutputDelta
 from quintet.domain.interaction import QuestionItem
 from quintet.domain.item import ToolCall
 from quintet.domain.tool import Confine, Prepared, Todo
@@ -71,3 +71,8 @@ class CallContext:
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         await self._feed.say(self._lease, TodoUpdated(tuple(todos)))
+
+    async def set_plan_mode(self, *, on: bool) -> None:
+        if on:
+            self._running.planning = True  # stricter at once; looser from the next step on, when the journal has it
+        await self._feed.say(self._lease, ThreadUpdated(plan_mode=on))

@@ -13,9 +13,10 @@ from quintet.domain.errors import STORAGE_ERRORS, Drifted, as_quintet_error
 from quintet.domain.event import AnyPayload, CheckpointSettled, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
-from quintet.domain.ports import Tool
+from quintet.domain.ports import Results, Tool
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.engine.call_context import CallContext
+from quintet.engine.capping import Capping, cut
 from quintet.engine.checkpoints import HASTE_S, Checkpoints, Guarded
 from quintet.engine.clearance import Clearance, Refused, TurnEnds
 from quintet.engine.feed import Feed
@@ -30,9 +31,17 @@ _BINDING = ("digest", "command", "cwd", "paths", "diff", "confined", "network", 
 
 class Calls:
     def __init__(
-        self, feed: Feed, interactions: Interactions, policy: Policy, checkpoints: Checkpoints, running: RunningTurn
+        self,
+        feed: Feed,
+        interactions: Interactions,
+        policy: Policy,
+        checkpoints: Checkpoints,
+        running: RunningTurn,
+        *,
+        results: Results | None = None,
     ) -> None:
         self._feed = feed
+        self._capping = Capping(feed, results)
         self._checkpoints = checkpoints
         self._running = running
         self._clearance = Clearance(feed, interactions, policy, running)
@@ -42,9 +51,12 @@ class Calls:
         self._guarded: dict[str, Guarded] = {}  # whose files were put aside
         self._settled: dict[str, CheckpointSettled] = {}  # what they have changed, not in the journal yet
 
+    def expect(self, calls: Sequence[ToolCall]) -> None:
+        """The model has asked for these: from now on each gets a result, whatever happens."""
+        self.open = {c.call_id: c for c in calls}
+
     async def run_all(self, calls: Sequence[ToolCall]) -> list[Item]:
         """All at once. If one must end the turn, or the turn is stopped, the others are cancelled with it."""
-        self.open = {c.call_id: c for c in calls}
         tasks = [asyncio.ensure_future(self._run(call)) for call in calls]
         try:
             return list(await asyncio.gather(*tasks))
@@ -58,7 +70,8 @@ class Calls:
         try:
             outcome = storable_outcome(await self._outcome(call))
             # Kept until it is in the journal: what has happened must not be forgotten because a commit failed.
-            self._keep(call, outcome, begun_s)
+            self._keep(call, cut(outcome), begun_s)
+            outcome = await self._capping.of(self._running.thread.id, outcome)
             outcome = await self._compared(call, outcome)
         except asyncio.CancelledError:
             await self._compare_in_haste(call)
@@ -171,18 +184,18 @@ class Calls:
             context.release()
 
     async def _prepare(self, call: ToolCall) -> tuple[Prepared, ToolSpec, Tool | None]:
-        starter = self._running.starter
-        tool = starter.tools.get(call.name)
-        spec = tool.spec if tool else starter.external_tools.get(call.name)
+        running, starter = self._running, self._running.starter
+        spec = next((s for s in running.specs() if s.name == call.name), None)
         if spec is None:
             raise Refused(
-                f"There is no tool named {call.name!r}. Offered: {', '.join(s.name for s in starter.specs())}."
+                f"There is no tool named {call.name!r}. Offered: {', '.join(s.name for s in running.specs())}."
             )
+        tool = starter.tools.get(call.name)
         arguments = _arguments(call)
-        cwd = self._running.thread.settings.cwd
+        cwd = running.thread.settings.cwd
         if tool is None:
             return Prepared(call.name, arguments, cwd=cwd), spec, None
-        scope = CallScope(cwd, self._running.thread.id, self._running.mode, starter.confine)
+        scope = CallScope(cwd, running.thread.id, running.mode, starter.confine, running.planning)
         return await tool.prepare(arguments, scope), spec, tool
 
     def _keep(self, call: ToolCall, outcome: ToolOutcome, begun_s: float) -> None:

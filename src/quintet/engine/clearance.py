@@ -25,6 +25,9 @@ DIFF_SHOWN = 200_000
 CHANGED = "it has changed since it was approved"
 WITH_NETWORK = "with network"
 HARD_TO_UNDO = "destructive: what it does is hard to undo"
+PLANNING = (
+    "Not in plan mode: nothing is changed until the person has agreed to a plan. Put one forward with exit_plan_mode."
+)
 
 
 class Refused(Exception):
@@ -66,7 +69,7 @@ class Clearance:
         while True:
             verdict = await self._judge(spec, prepared, remembering=not drifted)
             if verdict.judgement is Judgement.DENY:
-                raise _not_allowed(verdict, prepared)
+                raise self._refused(verdict, prepared)
             if verdict.judgement is Judgement.ALLOW:
                 # A grant may have been used up by another client since it was read; then judge again without it.
                 if await self._use(verdict.grants, used):
@@ -77,13 +80,19 @@ class Clearance:
                 # The mode may have been tightened while the question was open; a yes does not reach beyond it.
                 again = await self._judge(spec, prepared)
                 if again.judgement is Judgement.DENY:
-                    raise _not_allowed(again, prepared)
+                    raise self._refused(again, prepared)
                 return Cleared(f"allowed by {decision.by.name} through {decision.by.protocol}", asked=True)
             fix = self._fix(verdict, prepared)
             if _nobody_there(decision):
                 usual = "Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml."
                 raise TurnEnds(Denied(f"Approval is needed for: {prepared.title}.", next_step=fix or usual))
             raise Refused(f"{_denial(decision)} {fix if decision.by == ENGINE else ''}".strip(), ResultStatus.DENIED)
+
+    def _refused(self, verdict: PolicyVerdict, prepared: Prepared) -> Refused:
+        if self._running.planning and verdict.rule == f"mode {Mode.READ_ONLY}":
+            return Refused(PLANNING, ResultStatus.DENIED)
+        why = prepared.unconfined if verdict.rule == REQUIRED else ""
+        return Refused(f"Not allowed here ({verdict.rule}). {why}".strip(), ResultStatus.DENIED)
 
     async def _use(self, grants: Sequence[str], used: set[str]) -> bool:
         """Count one use of each; one that was counted for this call is not counted again."""
@@ -121,7 +130,7 @@ class Clearance:
     async def _ask(
         self, call: ToolCall, spec: ToolSpec, prepared: Prepared, verdict: PolicyVerdict, *, drifted: bool
     ) -> Decision:
-        if len(prepared.command) > COMMAND_SHOWN or len(prepared.diff) > DIFF_SHOWN:
+        if len(prepared.command) > COMMAND_SHOWN or max(len(prepared.diff), len(prepared.plan)) > DIFF_SHOWN:
             raise Refused(
                 "This call needs approval and is too long to be shown whole, so nobody can approve it. "
                 "Do it in smaller steps.",
@@ -146,6 +155,7 @@ class Clearance:
             notes=tuple(dict.fromkeys(note for note in notes if note)),
             offers=verdict.offers,
             host=os.uname().nodename,
+            plan=prepared.plan,
         )
         return await self._interact(call.call_id, request)
 
@@ -182,11 +192,6 @@ class Clearance:
 def _nobody_there(decision: Decision) -> bool:
     """The starter wants the turn to end where somebody would have to be asked. The engine said so, not a person."""
     return decision.by == ENGINE and decision.reason == f"on-ask {OnAsk.FAIL}"
-
-
-def _not_allowed(verdict: PolicyVerdict, prepared: Prepared) -> Refused:
-    why = prepared.unconfined if verdict.rule == REQUIRED else ""
-    return Refused(f"Not allowed here ({verdict.rule}). {why}".strip(), ResultStatus.DENIED)
 
 
 def _denial(decision: Decision) -> str:

@@ -15,10 +15,13 @@ from quintet.domain.errors import (
 )
 from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered
 from quintet.domain.ids import new_id
-from quintet.domain.item import Item, ToolCall, UserMessage
+from quintet.domain.item import Item, ToolCall, UserMessage, user_text
 from quintet.domain.model import ModelRequest
-from quintet.domain.ports import SurroundingsReader
+from quintet.domain.ports import Results, SurroundingsReader
+from quintet.domain.surroundings import Surroundings
 from quintet.domain.turn import TurnState
+from quintet.engine.agents import Agents
+from quintet.engine.answer_form import Answering
 from quintet.engine.calls import Calls
 from quintet.engine.candidates import Candidates
 from quintet.engine.checkpoints import Checkpoints
@@ -27,7 +30,7 @@ from quintet.engine.context import Context
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
-from quintet.engine.prompt import CODER, system_text
+from quintet.engine.prompt import system_text
 from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.step import Step
@@ -42,17 +45,22 @@ class Loop:
         checkpoints: Checkpoints,
         surroundings: SurroundingsReader,
         running: RunningTurn,
+        *,
+        agents: Agents | None = None,
+        results: Results | None = None,
     ) -> None:
         self._feed = feed
         self._surroundings = surroundings
         self._running = running
         self._models: Candidates | None = None
-        self._instructions = ""
         starter = running.starter
         self._spending = Spending(
             feed.journal, feed.clock, starter.models, starter.budget, running.thread, running.turn
         )
-        self._calls = Calls(feed, interactions, policy, checkpoints, running)
+        self._agents = agents or Agents()
+        self._around = Surroundings()
+        self._answering = Answering(running.starter.answer_form)
+        self._calls = Calls(feed, interactions, policy, checkpoints, running, results=results)
         self._context: Context | None = None
         self._compaction: Compaction | None = None
         self._step: Step | None = None
@@ -83,8 +91,10 @@ class Loop:
 
     async def _work(self) -> None:
         running = self._running
-        self._models = Candidates(running.starter.models, running.starter.model or running.thread.settings.model)
-        self._instructions = await self._prompt()
+        starter, settings = running.starter, running.thread.settings
+        running.works_as(starter.agent or await self._agents.named(settings.agent, settings.cwd))
+        self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
+        self._around = await self._surroundings.look(settings.cwd)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
         self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
@@ -96,11 +106,13 @@ class Loop:
         while self._steps < running.starter.max_steps:
             if running.stopped_as is not None:
                 raise asyncio.CancelledError  # whatever ran has swallowed the cancel
+            await self._look_at_settings()
             step = await self._ask()
             for item in step.items:
                 self._context.add(item)
             await self._answer_calls(step.calls)
-            if not await self._give_steers() and not step.calls:
+            corrected = not step.calls and await self._correct(step)
+            if not await self._give_steers() and not step.calls and not corrected:
                 running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
@@ -135,28 +147,51 @@ class Loop:
             finally:
                 await _close(chunks)
 
-    async def _prompt(self) -> str:
-        running = self._running
-        around = await self._surroundings.look(running.thread.settings.cwd)
-        agent = running.starter.agent or CODER
-        plan_mode = running.thread.settings.plan_mode
-        return system_text(agent, around, project=running.project.instructions, plan_mode=plan_mode)
+    async def _look_at_settings(self) -> None:
+        """Plan mode may be set while the turn runs, by anybody and from any process."""
+        thread = await self._feed.journal.thread(self._running.thread.id)
+        self._running.planning = thread.settings.plan_mode
+
+    def _prompt(self) -> str:
+        running, form = self._running, self._running.starter.answer_form
+        return system_text(
+            running.agent,
+            self._around,
+            project=running.project.instructions,
+            plan_mode=running.planning,
+            answer_form=form.words if form else "",
+        )
 
     def _request(self) -> ModelRequest:
         assert self._context is not None
         assert self._models is not None
         return ModelRequest(
             model=self._models.model.partition("/")[2],
-            instructions=self._instructions,
+            instructions=self._prompt(),
             items=self._context.for_model(),
-            tools=self._running.starter.specs(),
+            tools=self._running.specs(),
             thread=self._running.thread.id,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:
         assert self._context is not None
-        for item in await self._calls.run_all(calls) if calls else ():
-            self._context.add(item)
+        if calls:
+            self._calls.expect(calls)
+            await self._look_at_settings()
+            for item in await self._calls.run_all(calls):
+                self._context.add(item)
+
+    async def _correct(self, step: Step) -> bool:
+        """Tell the model what is wrong with its last words, where they must have a form."""
+        assert self._context is not None
+        words = "" if self._running.steers else self._answering.correction(step.items)
+        if words:
+            lease = self._running.lease
+            item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), user_text(words))
+            (event,) = await self._feed.say(lease, ItemAdded(item))
+            assert isinstance(event.payload, ItemAdded)
+            self._context.add(event.payload.item)
+        return bool(words)
 
     async def _give_steers(self) -> bool:
         """Put every accepted steer before the model. False when there is none; then the turn may end."""

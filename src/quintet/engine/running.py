@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from quintet.domain.agent import Agent
 from quintet.domain.command import Command
 from quintet.domain.thread import Thread
+from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
+from quintet.engine.agents import CODER, may_use
 from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.starter import Starter
 
@@ -28,8 +31,10 @@ class RunningTurn:
         self.starter = starter
         self.project = project or ProjectPolicy()  # what the project's own files add, as they were when it began
         self.compact = compact  # not None: the turn is there to compact the thread, with these wishes
-        self.mode = strictest(turn.mode, self.project.mode)
-        self._loosest = self.mode  # what no change of mode goes beyond
+        self.agent = CODER  # until it is known which one the thread wants
+        self.planning = thread.settings.plan_mode  # as it is now: the thread's setting may change while the turn runs
+        self._mode = strictest(turn.mode, self.project.mode)
+        self._loosest = self._mode  # what no change of mode goes beyond
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model
         self.accepting = 0  # steers whose acceptance is being committed right now
         self.closing = False  # the last commit is under way: commands that come now are too late
@@ -37,6 +42,20 @@ class RunningTurn:
         self.stop_reason = ""
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
+
+    @property
+    def mode(self) -> Mode:
+        """How much may happen now. In plan mode nothing is changed; after it the turn is what it was before."""
+        return Mode.READ_ONLY if self.planning else self._mode
+
+    def works_as(self, agent: Agent) -> None:
+        """The agent's mode is an upper bound, its tools are the only ones."""
+        self.agent = agent
+        self.tighten(agent.mode)
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is offered."""
+        return tuple(spec for spec in self.starter.specs() if may_use(self.agent, spec.name))
 
     async def work(self, work: asyncio.Task[None]) -> None:
         """Run until done, failed or stopped. A stop that came before the work began still stops it."""
@@ -55,12 +74,12 @@ class RunningTurn:
 
     def set_mode(self, mode: Mode) -> None:
         """Stricter at will, and back, but never beyond what the turn began with or was bound to since."""
-        self.mode = strictest(self._loosest, mode)
+        self._mode = strictest(self._loosest, mode)
 
     def tighten(self, mode: Mode | None) -> None:
         """Someone stricter has spoken: the rest of the turn is that strict."""
         self._loosest = strictest(self._loosest, mode)
-        self.mode = strictest(self.mode, mode)
+        self._mode = strictest(self._mode, mode)
 
     def begin_accepting(self) -> bool:
         """A steer is about to be accepted; False when the turn is already closing."""

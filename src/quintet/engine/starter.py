@@ -9,6 +9,7 @@ from quintet.domain.ports import Models, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
+from quintet.engine.answer_form import AnswerForm
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
 from quintet.engine.spending import Budget
 
@@ -32,6 +33,7 @@ class Starter:
         agent: Agent | None = None,
         compact_at: float | None = None,
         budget: Budget | None = None,
+        answer_form: AnswerForm | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -46,7 +48,8 @@ class Starter:
         self.confine = confine
         self.compact_at = compact_at  # share of the model's room for input; None: the usual one
         self.budget = budget or Budget()
-        self.agent = agent  # None: the one that works in a project as usual
+        self.agent = agent  # None: the one the thread's settings name
+        self.answer_form = answer_form  # what the turn's last words must be
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, always in the same order so that its prompt prefix stays the same."""

@@ -28,6 +28,7 @@ def storable_outcome(outcome: ToolOutcome) -> ToolOutcome:
         tuple(storable(path) for path in outcome.changed_files),
         storable(outcome.diff),
         outcome.images,
+        outcome.limit,
     )
     try:
         msgspec.json.encode(whole.display)

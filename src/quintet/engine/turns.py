@@ -24,9 +24,10 @@ from quintet.domain.errors import (
 from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part
-from quintet.domain.ports import SurroundingsReader
+from quintet.domain.ports import Results, SurroundingsReader
 from quintet.domain.principal import Principal
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBusy
+from quintet.engine.agents import Agents
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.feed import Feed
 from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
@@ -57,7 +58,11 @@ class Turns:
         surroundings: SurroundingsReader,
         *,
         project_policy: Callable[[str], ProjectPolicy] = lambda directory: ProjectPolicy(),
+        agents: Agents | None = None,
+        results: Results | None = None,
     ) -> None:
+        self._agents = agents or Agents()
+        self._results = results
         self._feed = feed
         self._interactions = interactions
         self._policy = policy
@@ -258,7 +263,14 @@ class Turns:
             if lease is not None:
                 running = await self._begin(turn, lease, starter, compact)
                 loop = Loop(
-                    self._feed, self._interactions, self._policy, self._checkpoints, self._surroundings, running
+                    self._feed,
+                    self._interactions,
+                    self._policy,
+                    self._checkpoints,
+                    self._surroundings,
+                    running,
+                    agents=self._agents,
+                    results=self._results,
                 )
                 await loop.run()
         except Exception as error:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from quintet.domain.ports import Tool
+from quintet.domain.ports import Results, Tool
 from quintet.tools.ask_user import AskUserTool
 from quintet.tools.edit import EditTool
 from quintet.tools.glob import GlobTool
 from quintet.tools.grep import GrepTool
 from quintet.tools.list import ListTool
+from quintet.tools.plan_mode import EnterPlanModeTool, ExitPlanModeTool
 from quintet.tools.read import ReadTool
+from quintet.tools.read_result import ReadResultTool
 from quintet.tools.read_skill import ReadSkillTool
 from quintet.tools.shell import ShellTool
 from quintet.tools.shell_output import ShellOutputTool
@@ -37,6 +39,7 @@ def builtin_tools(
     shell: ShellSettings | None = None,
     web_search: SearchSettings | None = None,
     search_key: Callable[[], str] = str,
+    results: Results | None = None,
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
     `web_search` is where the person lets us search, with a key that is looked up when it is needed."""
@@ -59,6 +62,9 @@ def builtin_tools(
         ReadSkillTool(guard, home),
         TodoTool(),
         AskUserTool(),
+        EnterPlanModeTool(),
+        ExitPlanModeTool(),
+        *((ReadResultTool(results),) if results else ()),
     )
 
 

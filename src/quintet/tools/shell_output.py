@@ -10,7 +10,7 @@ from quintet.domain.item import ResultStatus
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, one_line, plain
-from quintet.tools.shell_words import block, outcome
+from quintet.tools.shell_words import OUTPUT_SHOWN, block, outcome
 from quintet.workspace.background import Background, Look
 
 WAIT_MOST_S = 60.0
@@ -72,4 +72,4 @@ def told(look: Look) -> ToolOutcome:
         words = f"still running after {look.seconds:.0f} s"
     text = (look.text or "(nothing new)").removesuffix("\n")
     status = ResultStatus.ERROR if look.failure else ResultStatus.OK
-    return ToolOutcome(f"{text}\n[{words}]", status, words, display=(block(look.command, None),))
+    return ToolOutcome(f"{text}\n[{words}]", status, words, display=(block(look.command, None),), limit=OUTPUT_SHOWN)

@@ -19,6 +19,8 @@ REFUSED = 10  # told by name
 NAMED = 5  # protected places, in one note
 NOT_FOUND = 127  # what shells end with when there is no such program
 
+OUTPUT_SHOWN = 30_000  # characters a model reads of an output at once; the whole is kept for it
+
 
 def outcome(
     command: str,
@@ -53,9 +55,8 @@ def outcome(
     text = text or "(no output)"
     if notes:
         text = f"{text.removesuffix(chr(10))}\n[{'; '.join(notes)}]"
-    return ToolOutcome(
-        text, ResultStatus.OK if good else ResultStatus.ERROR, words, display=(block(command, ended.code),)
-    )
+    status = ResultStatus.OK if good else ResultStatus.ERROR
+    return ToolOutcome(text, status, words, display=(block(command, ended.code),), limit=OUTPUT_SHOWN)
 
 
 def _put_back(one: PutBack) -> str:

@@ -1,5 +1,5 @@
-"""A child's output: bytes made text without tearing characters, the whole of it kept as head and tail, and a thinned
-copy for those who watch. Knows no process and no journal.
+"""A child's output: bytes made text without tearing characters, kept whole up to a size and then as head and tail, and
+a thinned copy for those who watch. Knows no process and no journal.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import codecs
 from collections import deque
 from collections.abc import Callable
 
-HEAD = 10_000
-TAIL = 20_000
+# Characters held in memory and given on; what of them a model reads at once is not decided here.
+HEAD = 1_000_000
+TAIL = 3_000_000
 LIVE_LIMIT = 200_000  # characters told to watchers while it runs; the result has the end
 LIVE_PAUSE_S = 0.02  # between two pieces, so that a line-by-line writer does not become one event per line
 LIVE_STOP = "\n[the output goes on; it is no longer shown live]\n"

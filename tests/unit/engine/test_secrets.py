@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from quintet.domain.errors import ProviderFailed
-from quintet.domain.event import ReasoningDelta, TextDelta, ToolInputDelta, ToolOutputDelta
+from quintet.domain.event import ReasoningDelta, TextDelta, ThreadUpdated, ToolInputDelta, ToolOutputDelta
 from quintet.domain.grant import Scope
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import AssistantMessage, ToolResult, UserMessage, user_text
@@ -70,6 +70,7 @@ async def test_a_secret_in_inputs_answers_titles_and_errors_is_nowhere(
     filed: House, sworn: Process, secret: str
 ) -> None:
     thread = (await sworn.threads.create(ThreadSettings("/w", agent=secret), title=f"about {secret}")).id
+    await sworn.threads.configure(thread, ThreadUpdated(agent="coder"))  # nobody can work under the other name
     second = await sworn.thread()
     await sworn.run(
         second, GatedProvider([ProviderFailed(f"401 for {secret}", key=secret)]), say=f"use {secret}\nplease"

@@ -80,6 +80,8 @@ def test_every_tool_says_what_it_can_change():
         "ask_user",
         "shell_output",
         "shell_stop",
+        "enter_plan_mode",
+        "exit_plan_mode",
     }
     assert {name for name, effect in effects.items() if effect is Effect.WRITE} == {"write", "edit"}
     assert effects["shell"] is Effect.EXECUTE

@@ -138,11 +138,12 @@ async def test_a_character_split_between_two_writes_arrives_whole(use, context, 
 
 
 async def test_a_flood_is_kept_as_head_and_tail_with_true_totals(use, context):
-    done = await use("shell", command="seq 200000")
-    assert len(done.text) < 31_000
+    done = await use("shell", command="seq 800000")
+    assert len(done.text) < output.HEAD + output.TAIL + 200
+    assert done.limit == 30_000  # what of it a model gets at once, whatever is held
     assert done.text.startswith("1\n2\n")
-    assert done.text.endswith("199999\n200000\n")
-    assert "of 1288895 characters (200000 lines) left out here]" in done.text
+    assert done.text.endswith("799999\n800000\n")
+    assert "of 5488895 characters (800000 lines) left out here]" in done.text
     assert len(context.said()) <= output.LIVE_LIMIT + len(output.LIVE_STOP)
     assert context.said().endswith(output.LIVE_STOP)
 

@@ -138,12 +138,13 @@ async def test_ended_ones_are_forgotten_when_there_are_many(shelf: Shelf, monkey
 
 
 async def test_what_nobody_asks_for_is_kept_as_head_and_tail(shelf: Shelf) -> None:
-    name = await shelf.start("seq 200000")
+    name = await shelf.start("seq 800000")
     done = await shelf.use("shell_output", id=name, wait_s=30)
     assert len(done.text) < output.HEAD + output.TAIL + 200
     assert done.text.startswith("1\n2\n")
-    assert done.text.endswith("199999\n200000\n[exit code 0]")
-    assert "of 1288895 characters (200000 lines) left out here]" in done.text
+    assert done.text.endswith("799999\n800000\n[exit code 0]")
+    assert done.limit == 30_000
+    assert "of 5488895 characters (800000 lines) left out here]" in done.text
 
 
 async def test_its_own_time_limit_ends_it(shelf: Shelf) -> None:
