@@ -163,3 +163,13 @@ def test_the_usual_caps_leave_the_machine_room() -> None:
         "memory": 6 * MIB,
         "file": 7 * MIB,
     }
+
+
+async def test_cpu_time_is_capped_also_where_nobody_watches(use: Use, wall: str) -> None:
+    """The kernel ends who exceeds it. Inside a wall nobody can raise it, also not root."""
+    given = int((await use("ulimit -t", timeout_s=7)).text)
+    assert given == 7 * (os.cpu_count() or 1) + 1
+    if wall == "walled":
+        assert (await use(f"ulimit -t {given + 100}", timeout_s=7)).status is ResultStatus.ERROR
+    spun = await use("ulimit -t 1; while :; do :; done", timeout_s=20)
+    assert (spun.status, "XCPU" in spun.text or "KILL" in spun.text) == (ResultStatus.ERROR, True), spun.text

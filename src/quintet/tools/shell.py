@@ -194,13 +194,13 @@ class ShellTool:
             grouped = replace(child, group=group)
             if profile is not None:
                 return await self._run_walled(grouped, profile, receive, started)
-            loose = replace(grouped, argv=limited(child.argv, self._settings.caps))
+            loose = replace(grouped, argv=limited(child.argv, self._settings.caps, child.timeout_s))
             return await run_child(loose, receive, started)
 
     async def _run_walled(
         self, child: Child, profile: Profile, receive: Receiver, started: Callable[[], None]
     ) -> Ended:
-        argv, limits = guarded(child.argv), rlimits(self._settings.caps)
+        argv, limits = guarded(child.argv), rlimits(self._settings.caps, child.timeout_s)
         for _ in range(WALLS):
             async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
                 walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)

@@ -26,7 +26,8 @@ exec 3>&2 2>/dev/null
 command ulimit -c 0
 command ulimit -f "$1"
 command ulimit -u "$2" || command ulimit -p "$2"
-shift 2
+command ulimit -t "$3"
+shift 3
 exec "$@" 2>&3 3>&-
 """
 
@@ -50,7 +51,7 @@ def usual_caps(
     )
 
 
-def rlimits(caps: Caps) -> tuple[Limit, ...]:
+def rlimits(caps: Caps, timeout_s: float) -> tuple[Limit, ...]:
     """What the kernel holds a walled command to.
 
     NPROC counts threads too, and only those inside the wall; it is the second line, for a tree that grows faster than
@@ -58,14 +59,21 @@ def rlimits(caps: Caps) -> tuple[Limit, ...]:
     hold root; a control group does (groups.py). DATA is not set: programs built with sanitizers reserve terabytes that
     they never touch, and the watch sees what is touched.
     """
-    return (("NPROC", TASKS * caps.processes), ("FSIZE", caps.file), ("CORE", 0))
+    cpu = ("CPU", cpu_seconds(timeout_s))
+    return (("NPROC", TASKS * caps.processes), ("FSIZE", caps.file), cpu, ("CORE", 0))
 
 
-def limited(argv: Sequence[str], caps: Caps) -> tuple[str, ...]:
+def cpu_seconds(timeout_s: float) -> int:
+    """Of one process: what it could use on every core until its time is over. Holds also when nobody watches."""
+    return int(timeout_s * (os.cpu_count() or 1)) + 1
+
+
+def limited(argv: Sequence[str], caps: Caps, timeout_s: float) -> tuple[str, ...]:
     """The command with what can be set for one without a wall. There NPROC counts all that the user runs, so what runs
     already comes on top; root is held by a control group only."""
     processes = processes_here() + TASKS * caps.processes
-    return ("/bin/sh", "-c", _LIMITED, "sh", str(caps.file // 512), str(processes), *argv)
+    numbers = (caps.file // 512, processes, cpu_seconds(timeout_s))
+    return ("/bin/sh", "-c", _LIMITED, "sh", *map(str, numbers), *argv)
 
 
 def processes_here() -> int:
