@@ -17,7 +17,7 @@ from quintet.tools.shell_profile import ShellSettings
 from quintet.workspace.sandbox import network
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
-from tests.fakes.stage import Stage, needs_bubblewrap, never_began, spawn, staged
+from tests.fakes.stage import Stage, needs_bubblewrap, never_began, never_reset, spawn, staged
 from tests.fakes.tool_context import FakeToolContext
 from tests.fakes.web import PUBLIC, Names, certificates, reply, serving, why_not_our_public
 
@@ -192,7 +192,7 @@ grep -E "^SigIgn" /proc/self/status; env | grep -c LC_CTYPE; echo "$HTTPS_PROXY 
     done = await run(stage, script, "page.example.org")
     assert done.out.splitlines() == [
         "no child",
-        "SigIgn:\t0000000000000000",
+        f"SigIgn:\t{never_reset()}",
         "0",
         "http://127.0.0.1:3128 localhost,127.0.0.1,::1",
     ]
