@@ -15,7 +15,7 @@ from bench.measure import Row, fresh_home, median
 from quintet.app import App, open_app
 from quintet.domain.event import Event, TextDelta, TurnFinished
 from quintet.domain.item import TextPart
-from quintet.domain.model import Chunk, Finish, FinishChunk, ModelRequest, TextChunk
+from quintet.domain.model import Chunk, Finish, FinishChunk, ModelInfo, ModelRequest, TextChunk
 from quintet.domain.ports import Provider
 from quintet.domain.principal import local
 from quintet.domain.thread import ThreadSettings
@@ -35,6 +35,9 @@ class Stamping:
 
     def resolve(self, reference: str) -> tuple[str, Provider]:
         return "bench/stamping", self
+
+    def info(self, reference: str) -> ModelInfo:
+        return ModelInfo(reference)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         for _ in range(self._count):

@@ -14,6 +14,7 @@ import msgspec
 from bench.measure import Row, fresh_home, rss_mib
 from quintet.app import App, open_app
 from quintet.domain.item import TextPart
+from quintet.domain.model import ModelInfo
 from quintet.domain.principal import local
 from quintet.domain.thread import ThreadQuery, ThreadSettings
 from quintet.domain.turn import Mode
@@ -29,6 +30,9 @@ class Fixed:
 
     def resolve(self, reference: str) -> tuple[str, ScriptedProvider]:
         return "bench/scripted", self._provider
+
+    def info(self, reference: str) -> ModelInfo:
+        return ModelInfo(reference)
 
 
 def prose(count: int, seed: int) -> list[str]:
