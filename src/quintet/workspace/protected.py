@@ -23,11 +23,13 @@ _AT_THE_ROOT = (
     # What a shell reads by itself.
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
     *(".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout"),
+    # What git reads for every repository of a person: it names programs that git runs.
+    ".gitconfig",
     # What editors run when a project is opened.
     *(".vscode", ".idea", ".zed", ".devcontainer", ".devcontainer.json", ".nvim.lua", ".nvimrc", ".exrc"),
 )
-# Read by a shell only in somebody's home, and hardly ever there.
-_IN_A_HOME = (".bash_login", ".bash_logout", ".zlogin", ".zlogout")
+# Read only in somebody's home.
+_IN_A_HOME = (".gitconfig", ".bash_login", ".bash_logout", ".zlogin", ".zlogout")
 _MODULES_DEPTH = 6  # directories under .git/modules: a submodule may be called third_party/a/b
 _MODULES_LIMIT = 500
 

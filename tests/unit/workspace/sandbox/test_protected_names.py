@@ -13,6 +13,7 @@ import pytest
 from quintet.domain.errors import Invalid
 from quintet.domain.tool import CallScope
 from quintet.tools.builtin import builtin_tools
+from quintet.workspace.sandbox.profile import Profile
 from tests.fakes.stage import Stage, needs_bubblewrap, spawn, staged
 
 pytestmark = needs_bubblewrap
@@ -158,3 +159,18 @@ async def test_a_rebase_that_a_command_began_is_told_and_the_next_one_may_go_on_
     (rebase / "git-rebase-todo").write_text("noop\n")
     assert await told("echo 'exec evil' > .git/rebase-merge/git-rebase-todo") == []
     assert (rebase / "git-rebase-todo").read_text() == "noop\n"
+
+
+@pytest.mark.req("security:S28")
+@pytest.mark.parametrize("there", [True, False])
+async def test_in_the_persons_directory_no_command_writes_what_git_always_reads(stage: Stage, there: bool) -> None:
+    """It names programs, and git runs them."""
+    settings = stage.user / ".gitconfig"
+    if there:
+        settings.write_text("[user]\n\tname = somebody\n")
+    profile = Profile(str(stage.user))
+    command = "printf '[core]\\n\\tfsmonitor = evil\\n' >> .gitconfig"
+    done = await stage.run(command, profile, cwd=stage.user)
+    assert done.returncode != 0
+    assert settings.exists() is there
+    assert not there or "evil" not in settings.read_text()
