@@ -12,6 +12,7 @@ from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import QuintetError
 from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
+from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
@@ -58,6 +59,16 @@ class SurroundingsReader(Protocol):
 class MemoryHook(Protocol):
     async def recall(self, cwd: str) -> str:
         """What a turn working here should remember, or nothing. The same while nothing new was learnt."""
+
+
+class Hooks(Protocol):
+    """Runs the commands of hooks."""
+
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
+        """Within the hook's own time. Never raises for what a command does; a cancel ends its whole tree."""
+
+    async def digest(self, hook: Hook, cwd: str) -> str:
+        """Of everything that would run, as it is now: the row and the files its command runs."""
 
 
 class Results(Protocol):
