@@ -186,8 +186,10 @@ async def test_a_call_that_never_ran_has_no_afterwards(begin: Any, work: Path) -
     one = await begin(hook(HookEvent.AFTER_TOOL_FAILED, SAVE), hook(HookEvent.AFTER_TOOL, SAVE))
     thread = await one.thread(str(work))
     model = GatedProvider([*call("absent"), *call("put", "[not json", "c2")], text("x"))
-    await one.run(thread, model, [FakeTool("put", effect=Effect.WRITE)], mode=Mode.READ_ONLY)
+    await one.run(thread, model, [FakeTool("put")])
+    assert [r.status for r in await one.bodies(thread, ToolResult)] == [ResultStatus.ERROR] * 2
     assert saved(work) == []
+    assert not [e for e in await one.events(thread) if of_hooks(e)]
 
 
 # --- the turn ---------------------------------------------------------------------------------------------------------
@@ -295,6 +297,8 @@ async def test_a_notification_runs_beside_an_open_request_and_nothing_waits_for_
     (given,) = saved(work)
     assert (given["notification_type"], given["severity"]) == ("approval", "info")
     assert given["title"].startswith("Approval is needed: put")
+    kinds = [e.kind for e in await one.events(thread)]
+    assert kinds.index("hook.resolved") < kinds.index("turn.finished") == len(kinds) - 1  # it ended with the turn
 
 
 # --- clients ----------------------------------------------------------------------------------------------------------
