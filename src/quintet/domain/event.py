@@ -223,12 +223,13 @@ class CompactionFinished(Payload, frozen=True):
 
 
 class HookTriggered(Payload, frozen=True):
-    """Hooks are about to be asked: so many, all at once."""
+    """Hooks are about to be asked: so many, all at once. Committed before the first of them is run."""
 
     event: HookEvent
     target: str = ""  # what matchers are compared with: a tool's name, an agent's, a reason
     count: int = 1
     call_id: str = ""
+    sources: tuple[str, ...] = ()  # where each is written, or whose it is
 
 
 class HookResolved(Payload, frozen=True):
@@ -322,8 +323,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("grant.revoked", GrantRevoked, FACT, leased=False, audited=True),
     Kind("command.posted", CommandPosted, FACT, leased=False, audited=True),
     Kind("command.settled", CommandSettled, FACT, leased=False),
-    Kind("hook.triggered", HookTriggered, FACT, leased=False),
-    Kind("hook.resolved", HookResolved, FACT, leased=False),
+    Kind("hook.triggered", HookTriggered, FACT, leased=False, audited=True),
+    Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),
     Kind("checkpoint.settled", CheckpointSettled, FACT, leased=True),

@@ -49,7 +49,8 @@ class Round:
 
     async def heard(self, ask: Ask, now_s: Callable[[], float]) -> HookVerdict:
         moment, begun_s = self._moment, now_s()
-        await self._say(HookTriggered(moment.event, moment.target, len(self._due), moment.call_id))
+        sources = tuple(hook.source for hook in self._due)
+        await self._say(HookTriggered(moment.event, moment.target, len(sources), moment.call_id, sources))
         try:
             await self._ask_all(ask)
         except asyncio.CancelledError:

@@ -100,6 +100,7 @@ async def test_what_hooks_were_asked_and_said_is_two_events_around_it(begin: Any
     await one.run(thread, GatedProvider(call("put"), text("x")), [FakeTool("put")])
     (asked,) = await one.payloads(thread, HookTriggered)
     assert (asked.event, asked.target, asked.count, asked.call_id) == (HookEvent.BEFORE_TOOL, "put", 2, "c1")
+    assert asked.sources == ("test PreToolUse",) * 2
     (told,) = await one.payloads(thread, HookResolved)
     assert (told.action, told.reason, told.by) == (HookAction.BLOCK, "not like this", "test PreToolUse")
     assert (told.event, told.target, told.call_id, told.problems) == (HookEvent.BEFORE_TOOL, "put", "c1", ())
