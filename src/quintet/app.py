@@ -262,7 +262,7 @@ class App:
         settings = self._shell_settings()
 
         def profile(scope: HookScope, workspace: str, scratch: str) -> Profile:
-            writes = writable(scope.mode, Confine.AUTO)
+            writes = writable(scope.mode, scope.confine)
             reach = network(scope.mode, settings, asked=False)
             return Profile(workspace, writable=writes, network=reach, scratch=scratch)
 

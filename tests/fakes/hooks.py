@@ -10,7 +10,6 @@ from typing import Any
 
 from quintet.domain.hook import Hook, HookEvent, HookScope, HookSubscription, HookVerdict
 from quintet.domain.hook_matcher import Matcher
-from quintet.domain.tool import Confine
 from quintet.tools.shell_profile import ShellSettings, network, writable
 from quintet.workspace.hook_commands import HookCommands
 from quintet.workspace.sandbox.profile import Profile
@@ -50,7 +49,7 @@ async def real_commands(
 
     def profile(scope: HookScope, workspace: str, scratch: str) -> Profile:
         reach = network(scope.mode, settings, asked=False)
-        return Profile(workspace, writable=writable(scope.mode, Confine.AUTO), network=reach, scratch=scratch)
+        return Profile(workspace, writable=writable(scope.mode, scope.confine), network=reach, scratch=scratch)
 
     try:
         yield HookCommands(around, sandbox, profile, os.path.realpath, settings.caps, loose=loose)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from quintet.domain.hook_matcher import Matcher
+from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode
 
 TIMEOUT_S = 30.0
@@ -85,6 +86,7 @@ class HookScope(msgspec.Struct, frozen=True):
     cwd: str
     thread: str
     mode: Mode
+    confine: Confine = Confine.AUTO
 
 
 class HookVerdict(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ class AllHooks:
         thread = running.thread
         if thread.id in self._begun or thread.parent:
             return False
-        self._begun[thread.id] = HookScope(thread.settings.cwd, thread.id, running.mode)
+        self._begun[thread.id] = scope_of(running)
         return True
 
     async def close(self) -> None:
@@ -106,7 +106,7 @@ class TurnHooks:
         if not due or self._whole is None:
             return ALLOWED
         feed, running = self._whole.feed, self._running
-        told = given(event, self._scope, fields)
+        told = given(event, scope_of(running), fields)
         request = feed.redactor.struct(HookRequest("", event, target, told))
 
         async def say(payload: AnyPayload) -> None:
@@ -120,16 +120,11 @@ class TurnHooks:
         moment = Moment(event, target, call_id, blockable)
         return await Round(moment, due, say, self._whole.tell).heard(ask, feed.clock.monotonic_s)
 
-    @property
-    def _scope(self) -> HookScope:
-        thread = self._running.thread
-        return HookScope(thread.settings.cwd, thread.id, self._running.mode)
-
     async def _command(self, hook: Hook, told: dict[str, Any]) -> HookVerdict:
         assert self._whole is not None
         if hook.of_project and (missing := await self._trust.missing(hook)):
             return HookVerdict(problem=missing)
-        return await self._whole.commands.run(hook, told, self._scope)
+        return await self._whole.commands.run(hook, told, scope_of(self._running))
 
     async def _client(self, hook: HookSubscription, request: HookRequest, call_id: str) -> HookVerdict:
         assert self._whole is not None
@@ -148,6 +143,12 @@ class TurnHooks:
         if decision.verdict is Verdict.DENY:
             return blocked(decision.reason, hook.source)
         return HookVerdict(problem=decision.reason)  # allowed; with words where the client itself has failed
+
+
+def scope_of(running: RunningTurn) -> HookScope:
+    """As the turn is now."""
+    thread = running.thread
+    return HookScope(thread.settings.cwd, thread.id, running.mode, running.starter.confine)
 
 
 def given(event: HookEvent, scope: HookScope, fields: dict[str, Any]) -> dict[str, Any]:

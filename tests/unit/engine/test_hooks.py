@@ -193,6 +193,31 @@ async def test_a_call_that_never_ran_has_no_afterwards(begin: Any, work: Path) -
     assert not [e for e in await one.events(thread) if of_hooks(e)]
 
 
+@pytest.mark.req("models:H7", "models:H13")
+async def test_a_turn_cancelled_while_a_hook_hears_of_a_call_keeps_what_came_of_the_call(
+    begin: Any, work: Path
+) -> None:
+    one = await begin(hook(HookEvent.AFTER_TOOL, "touch begun; sleep 60"))
+    thread, tool = await one.thread(str(work)), FakeTool("put", effect=Effect.WRITE)
+    started = await one.start(thread, GatedProvider(call("put"), text("x")), [tool])
+    await until((work / "begun").exists)
+    assert (await soon(one.turns.cancel(started.turn.id, ME))).state is TurnState.CANCELLED
+    (result,) = await one.bodies(thread, ToolResult)
+    assert (result.status, result.text) == (ResultStatus.OK, "put done")
+
+
+@pytest.mark.req("models:H3")
+async def test_known_secrets_are_masked_in_what_hooks_are_given(begin: Any, work: Path) -> None:
+    secret = "canary-77aa41c09e"
+    one = await begin(hook(HookEvent.BEFORE_TOOL, SAVE), hook(HookEvent.INPUT_GIVEN, SAVE), secrets=[secret])
+    thread = await one.thread(str(work))
+    await one.run(
+        thread, GatedProvider(call("put", f'{{"key": "{secret}"}}'), text("x")), [FakeTool("put")], say=secret
+    )
+    assert len(saved(work)) == 2
+    assert secret not in str(saved(work))
+
+
 # --- the turn ---------------------------------------------------------------------------------------------------------
 @pytest.mark.req("models:H8")
 async def test_a_refused_input_ends_the_turn_before_any_model_is_asked_and_is_shown_to_none_later(

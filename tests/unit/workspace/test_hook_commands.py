@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from quintet.domain.hook import REASON_AT_MOST, HookEvent, HookScope, HookVerdict
+from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode
 from quintet.workspace.environment import find_program
 from quintet.workspace.hook_commands import HookCommands
@@ -71,6 +72,9 @@ async def test_a_command_is_confined_as_its_turns_mode_is(commands: HookCommands
     assert not outside.exists()
     (work / "inside").unlink()
     await ran(commands, work, "echo x >inside", mode=Mode.READ_ONLY)
+    assert not (work / "inside").exists()
+    scope = HookScope(str(work), "thr_x", Mode.ALLOW, Confine.READ_ONLY)
+    await soon(commands.run(hook(HookEvent.BEFORE_TOOL, "echo x >inside"), {}, scope))
     assert not (work / "inside").exists()
 
 
