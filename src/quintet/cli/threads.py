@@ -7,7 +7,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
@@ -52,7 +51,8 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     compacting.add_action(action)
     exporting = action("export", "one thread as a file of JSON lines")
     exporting.add_argument("thread")
-    exporting.add_argument("-o", "--output", type=Path, help="file to write (else stdout); never overwritten")
+    exporting.add_argument("-o", "--output", help="file to write (else stdout); a new one, readable by you alone")
+    exporting.add_argument("--force", action="store_true", help="replace the file if it is there")
     importing = action("import", "a new thread from an exported file")
     importing.add_argument("file", help="file, or - for stdin")
     importing.add_argument("--cwd", default="", help="working directory of the new thread (else the current one)")
@@ -176,23 +176,20 @@ async def _search(invocation: Invocation, app: App) -> int:
 
 async def _export(invocation: Invocation, app: App) -> int:
     from quintet.engine.transfer import export_thread
+    from quintet.workspace.exports import write_export
+    from quintet.workspace.files import on_disk
+    from quintet.workspace.paths import PathGuard
 
     lines = await export_thread(app.threads, await app.threads.find(invocation.flags.thread))
-    target: Path | None = invocation.flags.output
+    target: str | None = invocation.flags.output
     if target is None:
         for line in lines:
             invocation.screen.raw(line)
         return 0
-    try:
-        # Everything that was said is in it: for its owner's eyes only, from the first byte.
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines(lines)
-    except FileExistsError:
-        raise Invalid(f"{target} exists already.", next_step="Name another file; nothing was overwritten.") from None
-    except OSError as error:
-        raise Invalid(f"{target} cannot be written: {error.strerror}.", next_step="Name another file.") from None
-    invocation.screen.note(f"Wrote {target}.")
+    # Everything that was said is in it: for its owner's eyes only, from the first byte.
+    guard, here = PathGuard(str(app.home)), os.getcwd()
+    place = await on_disk(write_export, guard, target, lines, cwd=here, force=invocation.flags.force)
+    invocation.screen.note(f"Wrote {place.shown}.")
     return 0
 
 
