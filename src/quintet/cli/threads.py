@@ -29,6 +29,7 @@ from quintet.domain.thread import Thread, ThreadQuery
 from quintet.domain.turn import TurnState
 
 ME = local("cli")
+FORMATS = ("jsonl", "md", "html")
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -49,9 +50,12 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     searching.add_argument("-n", "--limit", type=positive, default=20, help="at most so many (20)")
     reverting.add_actions(action)
     compacting.add_action(action)
-    exporting = action("export", "one thread as a file of JSON lines")
+    exporting = action("export", "one thread as a file: JSON lines that can be imported, or a document for people")
     exporting.add_argument("thread")
     exporting.add_argument("-o", "--output", help="file to write (else stdout); a new one, readable by you alone")
+    exporting.add_argument(
+        "--format", choices=FORMATS, help="jsonl (all of it), md or html (else by the file's ending, jsonl)"
+    )
     exporting.add_argument("--force", action="store_true", help="replace the file if it is there")
     importing = action("import", "a new thread from an exported file")
     importing.add_argument("file", help="file, or - for stdin")
@@ -175,13 +179,12 @@ async def _search(invocation: Invocation, app: App) -> int:
 
 
 async def _export(invocation: Invocation, app: App) -> int:
-    from quintet.engine.transfer import export_thread
     from quintet.workspace.exports import write_export
     from quintet.workspace.files import on_disk
     from quintet.workspace.paths import PathGuard
 
-    lines = await export_thread(app.threads, await app.threads.find(invocation.flags.thread))
     target: str | None = invocation.flags.output
+    lines = await _document(app, await app.threads.find(invocation.flags.thread), _format(invocation))
     if target is None:
         for line in lines:
             invocation.screen.raw(line)
@@ -191,6 +194,22 @@ async def _export(invocation: Invocation, app: App) -> int:
     place = await on_disk(write_export, guard, target, lines, cwd=here, force=invocation.flags.force)
     invocation.screen.note(f"Wrote {place.shown}.")
     return 0
+
+
+def _format(invocation: Invocation) -> str:
+    ending = (invocation.flags.output or "").rpartition(".")[2].lower()
+    return invocation.flags.format or (ending if ending in FORMATS else "jsonl")
+
+
+async def _document(app: App, thread: str, form: str) -> Iterator[bytes]:
+    from quintet.engine.documents.html import html
+    from quintet.engine.documents.markdown import markdown
+    from quintet.engine.transfer import export_thread
+
+    if form == "jsonl":
+        return await export_thread(app.threads, thread)
+    found, items = (await app.threads.get(thread)).thread, await app.threads.items(thread)
+    return (piece.encode() for piece in (html if form == "html" else markdown)(found, items))
 
 
 async def _import(invocation: Invocation, app: App) -> int:
