@@ -18,6 +18,7 @@ COMMANDS = {
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
     "gc": "prune what may go and say what it freed",
+    "backup": "the whole home but its keys as one file, made while others work",
     "repair": "salvage a damaged journal, keeping the old files",
     "methods": "the methods of a protocol",
     "completion": "what a shell needs to complete quintet's words: bash, zsh, fish",

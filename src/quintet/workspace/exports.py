@@ -30,8 +30,7 @@ def write_export(
         raise _unwritable(place, error) from error
     try:
         _replaceable(place, directory, name)
-        data = b"".join(lines)
-        replace(directory, name, lambda passing: write_new(directory, passing, data, 0o600), only_new=not force)
+        replace(directory, name, lambda passing: write_new(directory, passing, lines, 0o600), only_new=not force)
     except FileExistsError:
         words = f"{place.shown} exists already; nothing was overwritten."
         next_step = "Name another file, or say that this one may be replaced (--force)."
@@ -41,6 +40,16 @@ def write_export(
     finally:
         os.close(directory)
     return place
+
+
+def write_own(directory: str, name: str, pieces: Iterable[bytes]) -> str:
+    """A new file in a directory of Quintet's own, whole or not at all."""
+    handle = open_below(directory, ())
+    try:
+        replace(handle, name, lambda passing: write_new(handle, passing, pieces, 0o600), only_new=True)
+    finally:
+        os.close(handle)
+    return os.path.join(directory, name)
 
 
 def _replaceable(place: Place, directory: int, name: str) -> None:

@@ -5,7 +5,7 @@ put something in another's place in one move. Blocking. Knows no workspace and n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from quintet.workspace.kernel import rename_new
@@ -50,11 +50,11 @@ def open_file(directory: int, name: str) -> int:
     return os.open(name, _FILE, dir_fd=directory)
 
 
-def write_new(directory: int, name: str, data: bytes, mode: int | None) -> None:
+def write_new(directory: int, name: str, data: bytes | Iterable[bytes], mode: int | None) -> None:
     """A file that was not there, on the disk when this returns; None: with the mode that new files get."""
     handle = os.open(name, _NEW, 0o666 if mode is None else 0o600, dir_fd=directory)
     with os.fdopen(handle, "wb") as file:
-        file.write(data)
+        file.writelines((data,) if isinstance(data, bytes) else data)
         file.flush()
         if mode is not None:
             os.fchmod(file.fileno(), mode)
