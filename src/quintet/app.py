@@ -355,7 +355,11 @@ async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True
     make_home(directory)
     config = _config(directory, starts_turns=starts_turns)
     journal = await open_journal(Path(directory), protocol=protocol)
-    app = App(Path(directory), config, journal)
+    try:
+        app = App(Path(directory), config, journal)
+    except BaseException:
+        await journal.close()
+        raise
     if app.credentials.fingerprint():
         # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
         await asyncio.to_thread(app.feed.mask, "")

@@ -19,6 +19,7 @@ from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home, this_boot
 from quintet.journal.migration import CURRENT, Schema, bring_up
 from quintet.journal.sqlite import SqliteStore
+from quintet.journal.sqlite_rows import SqliteRows
 from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
@@ -67,7 +68,7 @@ async def open_journal(
             writing=opened.writing,
             connect=lambda: connect(opened.source, opened.flags, vfs),
         )
-    except (apsw.Error, OSError) as error:
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:
         raise as_storage_error(error) from error
     journal = StoredJournal(store)
     if opened.writing is not None:
@@ -82,7 +83,7 @@ def _open(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None
         try:
             place.prepare()
             return _open_for_writing(place, protocol, boot, schema, vfs)
-        except (OSError, apsw.Error, StorageReadOnly) as error:
+        except (OSError, apsw.Error, StorageReadOnly, UnicodeDecodeError) as error:
             known = as_storage_error(error)
             if isinstance(known, StorageFull) and not last_try:
                 place.free_reserve()  # what it was kept for: a process must be able to start and say what is wrong
@@ -228,8 +229,10 @@ def _check_tables(connection: apsw.Connection) -> None:
     for table in ("events", "items", "threads", "turns"):
         connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid LIMIT 1").fetchall()  # noqa: S608
         connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT 1").fetchall()  # noqa: S608
-    if not connection.execute(SQL["counter"]).fetchall():
-        raise StorageDamaged("The journal has lost its counter.")
+    try:
+        SqliteRows(connection).counter()
+    except apsw.CorruptError:
+        raise StorageDamaged("The journal has lost its counter.") from None
 
 
 _TABLES = {"counter", "kinds", "threads", "events", "items", "turns", "interactions", "commands", "grants", "handles"}
