@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quintet.domain.event import EffectUnknown, InteractionRequested, TurnFinished, TurnQueued
+from quintet.domain.event import EffectUnknown, InteractionRequested, ThreadUpdated, TurnFinished, TurnQueued
 from quintet.domain.grant import Scope
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import AssistantMessage, ResultStatus, TextPart, ToolResult, UserMessage
@@ -389,6 +389,23 @@ async def test_one_who_may_only_read_cannot_have_it_written_by_another(house: Ho
     thread = await one.thread(agent="boss")
     put = FakeTool("put", effect=Effect.WRITE)
     await Family(task() + ANSWER, worker="tool_call: put {}\n---\ntext: x\n").run(one, thread, [put])
+    assert put.count == 0
+    (child,) = await children(one, thread)
+    assert [turn.mode for turn in await one.journal.turns(child.id)] == [Mode.READ_ONLY]
+
+
+@pytest.mark.req("models:T7", "models:P4")
+async def test_plan_mode_set_above_while_one_below_works_holds_from_its_next_step(house: House) -> None:
+    one, two = await process(house, "worker"), await house.process()
+    thread = await one.thread()
+    put = FakeTool("put", effect=Effect.WRITE)
+    gate = Gate()
+    worker = GatedProvider([gate, *call("put")], text("could not"))
+    started = await Family(task() + ANSWER, worker=worker).start(one, thread, [put])
+    await gate.stopped()
+    await two.threads.configure(thread, ThreadUpdated(plan_mode=True))
+    gate.open()
+    await one.ended(started.turn.id)
     assert put.count == 0
 
 
