@@ -14,6 +14,7 @@ COMMANDS = {
     "models": "what would work now, with context and price; local servers: models --local",
     "auth": "keys of providers: set (tried with a real call), list, remove",
     "stats": "turns, tokens, cost, cache hits and tools, per day and model",
+    "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
     "gc": "prune what may go and say what it freed",
     "repair": "salvage a damaged journal, keeping the old files",

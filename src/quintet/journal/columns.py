@@ -16,5 +16,9 @@ def moment(value: Any) -> int:
     return value if type(value) is int and 0 <= value <= _LAST_MS else 0
 
 
+def blob(value: Any) -> bytes:
+    return value if type(value) is bytes else b""
+
+
 def text(value: Any) -> str:
     return value if type(value) is str else ""

@@ -30,7 +30,7 @@ class Schema(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-CURRENT = Schema(2, (Step(2, text("step_2") + SQL["find_checkpoints"]),))
+CURRENT = Schema(3, (Step(2, text("step_2") + SQL["find_checkpoints"]), Step(3, text("step_3"))))
 
 
 def bring_up(

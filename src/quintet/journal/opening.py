@@ -13,6 +13,7 @@ from quintet.domain.errors import QuintetError, StorageDamaged, StorageFull, Sto
 from quintet.domain.ids import new_id
 from quintet.domain.ports import Clock
 from quintet.journal import owners, wal
+from quintet.journal.checking import later_tables
 from quintet.journal.clock import SystemClock
 from quintet.journal.commit import CEILING_STEP, JUMP
 from quintet.journal.faults import as_storage_error
@@ -222,8 +223,8 @@ def _check_file(connection: apsw.Connection, place: Home, *, alone: bool) -> int
 def _check_tables(connection: apsw.Connection) -> None:
     """A glance at both ends of every table; a whole check belongs to `quintet doctor --deep`."""
     found = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
-    since_2 = {"checkpoints"} if number(connection, "PRAGMA user_version") >= 2 else set()
-    missing = (_TABLES | since_2) - set(found)
+    version = number(connection, "PRAGMA user_version")
+    missing = _TABLES.union(later_tables(version)) - set(found)
     if missing:
         raise StorageDamaged(f"The journal has lost its tables {', '.join(sorted(missing))}.")
     for table in ("events", "items", "threads", "turns"):

@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 
 import apsw
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
+from quintet.domain.audit import AuditRow
 from quintet.domain.command import Command
 from quintet.domain.decoding import decode
+from quintet.domain.event import KINDS
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
 from quintet.domain.item import Damaged, text_of
@@ -29,6 +31,7 @@ _ORDINALS = 1 << ORDINAL_BITS
 _MANY = 64
 _INSERT_MANY = SQL["insert_event"] + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (_MANY - 1)
 _AFTER_ALL = (1 << 62, "")
+_AUDITED = encode([kind.name for kind in KINDS if kind.audited]).decode()
 _COUNTER = (int, int, str, int, int, str)
 
 
@@ -148,6 +151,22 @@ class SqliteRows:
         if not thread:
             return self._event_rows("checkpoints", (after,))
         return self._event_rows("checkpoints_of", (self._value("thread_key", (thread,)), after))
+
+    def audit_head(self) -> AuditRow | None:
+        return next(iter(self._audit_rows("audit_head", ())), None)
+
+    def audit(self, after: int, limit: int) -> list[AuditRow]:
+        return self._audit_rows("audit", (after, limit))
+
+    def _audit_rows(self, name: str, bindings: Sequence[Any]) -> list[AuditRow]:
+        out = []
+        for number, seq, kind, at_ms, thread, digest, link in self._run(SQL[name], bindings):
+            given = columns.number(seq), columns.text(kind), columns.moment(at_ms), columns.text(thread)
+            out.append(AuditRow(number, *given, columns.blob(digest), columns.blob(link)))
+        return out
+
+    def audited_events(self, after: int, through: int) -> list[int]:
+        return [row[0] for row in self._run(SQL["audited_events"], (after, through, _AUDITED))]
 
     def thread(self, thread: str) -> Thread | None:
         return self._one("thread", thread, Thread)
@@ -271,6 +290,9 @@ class SqliteRows:
 
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_unknown"], (seq, thread))
+
+    def insert_audit(self, row: AuditRow) -> None:
+        self._run(SQL["insert_audit"], astuple(row))
 
     def insert_checkpoint(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_checkpoint"], (seq, self._thread_key(thread)))
