@@ -57,6 +57,7 @@ from quintet.workspace.secrets import KnownSecrets
 from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
+    from quintet.engine.explaining import Explained
     from quintet.providers.table import ModelTable
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
@@ -312,6 +313,23 @@ class App:
             budget=Budget(budget or limits.turn_budget, limits.thread_budget, limits.day_budget),
             answer_form=answer_form,
             hooks=hooks,
+        )
+
+    async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
+        """What policy would say to this call in a new thread in this directory."""
+        from quintet.engine.explaining import Explaining
+
+        root = await asyncio.to_thread(project_root, cwd)
+        known = {project.root: project.id for project in await self.projects.all()}
+        return await Explaining(self.policy, LateCommandParser(), self.tools).explain(
+            tool,
+            words,
+            cwd=cwd,
+            protocol=protocol,
+            project=known.get(root, ""),
+            project_policy=await asyncio.to_thread(self.project_policy, cwd),
+            grants=await self.journal.grants(),
+            now_ms=self.clock.now_ms(),
         )
 
     def _own_agents(self) -> AgentsFound:

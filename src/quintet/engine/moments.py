@@ -95,7 +95,7 @@ class Moments:
 
     # --- subagents -----------------------------------------------------------------------------------------------
     async def subagent_started(self, agent: str, prompt: str) -> HookVerdict:
-        """Before a subagent's thread is begun. A block means that it is not."""
+        """Before a subagent's turn is begun. A block means that it is not."""
         return await self._hooks.fire(HookEvent.SUBAGENT_STARTED, agent, {"agent_name": agent, "prompt": prompt})
 
     async def subagent_rests(self, agent: str, response: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,20 +11,21 @@ from typing import Any
 import pytest
 
 from quintet.domain.event import CompactionFinished, CompactionStarted, HookResolved
-from quintet.domain.hook import HookAction, HookEvent, HookVerdict
-from quintet.domain.item import Summary
-from quintet.domain.thread import Thread
+from quintet.domain.hook import HookAction, HookEvent
+from quintet.domain.interaction import Verdict
+from quintet.domain.item import ResultStatus, Summary, ToolResult
 from quintet.domain.tool import ToolOutcome
 from quintet.domain.turn import TurnState
-from quintet.engine.running import RunningTurn
+from quintet.engine.interactions import Answer
 from quintet.journal.clock import SystemClock
 from quintet.tools.write import WriteTool
 from quintet.workspace.environment import find_program
 from quintet.workspace.history import WorkspaceHistory
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.seen import Seen
-from tests.fakes.engine import House, Process
-from tests.fakes.hooks import hook, real_commands
+from tests.fakes.engine import ME, House, Process
+from tests.fakes.family import Family, agents, children, task
+from tests.fakes.hooks import hook, real_commands, subscription
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.summaries import Windowed, calls
 from tests.fakes.tools import FakeTool
@@ -134,46 +136,50 @@ async def test_what_a_hook_makes_of_a_written_file_is_what_the_call_did_and_undo
     assert not (work / "a.txt").exists()
 
 
-@pytest.mark.req("models:H17")
-async def test_a_subagents_calls_are_heard_and_its_input_and_rest_are_not(begin: Any, work: Path) -> None:
-    rows = [hook(event, "echo x >>heard-$(basename $0)-" + event.value) for event in HookEvent]
-    one = await begin(*rows)
-    parent = await one.thread(str(work))
-    await one.run(parent)
-    for path in work.glob("heard-*"):
-        path.unlink()
-    made = await one.journal.thread(parent)
-    child = await child_of(one, made)
-    await one.run(child, GatedProvider(call("look"), text("x")), [looking()])
-    assert {path.name.rpartition("-")[2] for path in work.glob("heard-*")} == {"PreToolUse", "PostToolUse"}
-
-
-@pytest.mark.req("models:H17")
-async def test_a_block_at_a_subagents_start_is_handed_to_whoever_starts_it(begin: Any, work: Path) -> None:
-    one = await begin(hook(HookEvent.SUBAGENT_STARTED, HOLD, "^reviewer$"), hook(HookEvent.SUBAGENT_RESTS, HOLD))
+@pytest.mark.req("models:H17", "models:H1")
+async def test_a_subagents_calls_are_heard_and_its_input_and_rest_are_its_start_and_stop(
+    begin: Any, work: Path
+) -> None:
+    rows = [hook(event, "cat >$(mktemp heard.XXXXXX)") for event in HookEvent]
+    one = await begin(*rows, agents=agents("worker"))
     thread = await one.thread(str(work))
-    verdicts: list[HookVerdict] = []
-
-    async def start(prepared: Any, context: Any) -> ToolOutcome:
-        running: RunningTurn = next(iter(one.turns._running.values()))
-        verdicts.append(await running.moments.subagent_started("reviewer", "look at it"))
-        verdicts.append(await running.moments.subagent_started("coder", "do it"))
-        await running.moments.subagent_rests("coder", "done")
-        return ToolOutcome("done")
-
-    await one.run(thread, GatedProvider(call("task"), text("x")), [FakeTool("task", start)])
-    assert verdicts == [HookVerdict(True, "keep it"), HookVerdict()]
-    told = await one.payloads(thread, HookResolved)
-    assert [(t.event.value, t.target, t.action) for t in told] == [
-        ("SubagentStart", "reviewer", HookAction.BLOCK),
-        ("SubagentStop", "coder", HookAction.ALLOW),
-    ]
+    family = Family(task(prompt="look at it") + "---\ntext: fine", worker="tool_call: look {}\n---\ntext: it is red")
+    assert (await family.run(one, thread, [looking()])).state is TurnState.DONE
+    (child,) = await children(one, thread)
+    given = [json.loads(path.read_text()) for path in work.glob("heard.*")]
+    below = {g["hook_event_name"] for g in given if g["session_id"] == child.id}
+    assert below == {"PreToolUse", "PostToolUse"}
+    above = {g["hook_event_name"]: g for g in given if g["session_id"] == thread}
+    calls_and_ends = {"PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop"}
+    assert set(above) == {"SessionStart", "UserPromptSubmit", "Stop"} | calls_and_ends
+    assert (above["SubagentStart"]["agent_name"], above["SubagentStart"]["prompt"]) == ("worker", "look at it")
+    assert (above["SubagentStop"]["agent_name"], above["SubagentStop"]["response"]) == ("worker", "it is red")
 
 
-async def child_of(process: Process, parent: Thread) -> str:
-    from msgspec.structs import replace
+@pytest.mark.req("models:H17")
+async def test_a_subagent_whose_start_a_hook_blocks_is_not_begun_and_the_model_reads_why(
+    begin: Any, work: Path
+) -> None:
+    one = await begin(hook(HookEvent.SUBAGENT_STARTED, HOLD, "^worker$"), agents=agents("worker"))
+    thread = await one.thread(str(work))
+    turn = await Family(task() + "---\ntext: fine", worker="text: done").run(one, thread)
+    assert turn.state is TurnState.DONE
+    (result,) = await one.bodies(thread, ToolResult)
+    assert (result.status, result.text) == (ResultStatus.DENIED, "A hook did not let the subagent start: keep it")
+    (told,) = await one.payloads(thread, HookResolved)
+    assert (told.event, told.target, told.action) == (HookEvent.SUBAGENT_STARTED, "worker", HookAction.BLOCK)
+    assert [await one.journal.turns(child.id) for child in await children(one, thread)] == [[]]
 
-    from quintet.domain.ids import new_id
 
-    child = replace(parent, id=new_id("thr"), parent=parent.id, parent_call="c1", depth=1, last_ordinal=0)
-    return (await process.feed.create_thread(replace(child, owner="", active_turn="", epoch=0))).id
+@pytest.mark.req("models:H12", "models:H17")
+async def test_a_client_that_subscribed_is_asked_about_calls_of_subagents_too(begin: Any, work: Path) -> None:
+    one = await begin(agents=agents("worker"))
+    thread, tool = await one.thread(str(work)), looking()
+    family = Family(task() + "---\ntext: fine", worker="tool_call: look {}\n---\ntext: done")
+    started = await family.start(one, thread, [tool], hooks=[subscription(HookEvent.BEFORE_TOOL, "^look$")])
+    asked = await one.asked(thread)
+    (child,) = await children(one, thread)
+    assert (await one.journal.interaction(asked)).thread == child.id
+    await soon(one.interactions.answer(asked, Answer(Verdict.DENY, "not below"), ME))
+    await one.ended(started.turn.id)
+    assert tool.count == 0
