@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from quintet.cli.event_json import event_line
-from quintet.domain.event import CompactionFinished, Event, StepFellBack, StepFinished, StepStarted
+from quintet.domain.event import CompactionFinished, Event, StepFellBack, StepFinished, StepStarted, TurnFinished
+from quintet.domain.turn import TurnState
 from quintet.journal.opening import open_journal
 from tests.faults import tiers
 from tests.faults.ledger import Ledger, all_events
@@ -114,6 +115,7 @@ class Task:
         steps = [e for e in events if isinstance(e.payload, StepStarted) and e.payload.number]
         compactions = [e for e in events if isinstance(e.payload, CompactionFinished) and e.payload.summary_item]
         children = {e.thread for e in events if e.thread and e.thread != self.thread}
+        ended = [e.payload for e in events if isinstance(e.payload, TurnFinished) and e.thread == self.thread]
         failed = [e for e in events if isinstance(e.payload, StepFinished) and e.payload.error]
         fallen = [e for e in events if isinstance(e.payload, StepFellBack)]
         assert len(steps) >= LAST
@@ -121,6 +123,7 @@ class Task:
         assert len(children) >= len(SHARES)
         ledger.counts.update(steps=len(steps), subagents=len(children), fallen_back=len(fallen))
         ledger.counts.update(failed_steps=len(failed))
+        ledger.counts["interrupted"] = sum(end.state is TurnState.INTERRUPTED for end in ended)
         return ledger.counts
 
 
@@ -193,5 +196,5 @@ async def test_a_long_task_that_is_killed_again_and_again_ends_right_without_a_d
         while task.go_on(killing.until if killing.points else None) != 0:
             assert len(task.codes) <= kills + 5, task.codes
         counts = await task.check()
-    assert counts["turns interrupted"] == kills
+    assert counts["interrupted"] == kills
     print(f"killed {kills} times, behind {killing.fell}: {shown(counts)}")

@@ -99,6 +99,7 @@ async def _list(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(encode_line({**msgspec.to_builtins(thread), "state": state}))
         else:
             title = safe_line(thread.title) or "(no title)"
+            title += f"  (subagent {safe_line(thread.settings.agent)} of {thread.parent})" if thread.parent else ""
             invocation.screen.line(f"{thread.id}  {iso(thread.updated_ms)[:16]}  {state:<11} {title}")
     if not page and not invocation.json:
         invocation.screen.note('No threads yet. Start one with: quintet run "help"')
@@ -119,12 +120,14 @@ async def _show(invocation: Invocation, app: App) -> int:
     thread = opened.thread
     items = await app.threads.items(thread.id)
     unknown = await app.journal.unknown_effects(thread.id)
+    children = await app.threads.children(thread.id)
     if invocation.json:
         invocation.screen.raw(
             encode_line(
                 {
                     "thread": thread,
                     "items": [{**msgspec.to_builtins(i), "hidden": thread.view.is_hidden(i.ordinal)} for i in items],
+                    "children": [child.id for child in children],
                     "unknown_effects": [msgspec.to_builtins(e.payload) for e in unknown],
                 }
             )
@@ -139,6 +142,11 @@ async def _show(invocation: Invocation, app: App) -> int:
     if turns and turns[-1].state not in (TurnState.DONE, TurnState.RUNNING, TurnState.QUEUED):
         why = turns[-1].error.message if turns[-1].error else ""
         screen.line(f"  the last turn ended as {turns[-1].state}. {why}".rstrip())
+    if thread.parent:
+        screen.line(f"  subagent {safe_line(thread.settings.agent)} of {thread.parent}")
+    for child in children:
+        words = f"{safe_line(child.settings.agent)} {child.id}  {await _state(app, child)}  {safe_line(child.title)}"
+        screen.line(f"  subagent {words}")
     for event in unknown:
         title = getattr(event.payload, "title", "an effect")
         screen.line(

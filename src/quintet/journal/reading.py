@@ -140,6 +140,10 @@ def thread(rows: Reads, thread: str) -> Thread:
     return found
 
 
+def tree(rows: Reads, here: str) -> list[Thread]:
+    return [found for found in rows.tree(thread(rows, here).root) if not found.deleted_ms]
+
+
 def items(rows: Reads, thread: str, after: int, limit: int, *, newest: bool) -> list[Item]:
     found = rows.thread(thread)
     if found is None or found.deleted_ms:

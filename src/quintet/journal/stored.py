@@ -160,6 +160,9 @@ class StoredJournal:
     async def threads(self, query: ThreadQuery) -> list[Thread]:
         return await self.store.read(lambda rows: rows.threads(query))
 
+    async def tree(self, thread: str) -> list[Thread]:
+        return await self.store.read(lambda rows: reading.tree(rows, thread))
+
     async def items(self, thread: str, *, after: int = 0, limit: int = 500, newest: bool = False) -> list[Item]:
         return await self.store.read(lambda rows: reading.items(rows, thread, after, limit, newest=newest))
 
