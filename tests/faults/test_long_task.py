@@ -30,6 +30,7 @@ PARTS = 4
 HELPED, RESUMED = "another model helps out", "somebody goes on later"  # what comes after an outage
 WAYS = [HELPED] if tiers.TIER == "test" else [HELPED, RESUMED]
 LONGEST_STEP_S = 0.08
+STARTING = "nothing yet"
 PROVIDER_FAILED = 5
 CONFIG = """
 default_model = "far/m"
@@ -176,7 +177,7 @@ class Killing:
         if process.popen.poll() is not None:
             return process.wait(30.0)
         self.points.pop(0)
-        self.fell.append(json.loads(process.lines[-1][1])["kind"] if process.lines else "starting")
+        self.fell.append(json.loads(process.lines[-1][1])["kind"] if process.lines else STARTING)
         return None
 
 
@@ -196,5 +197,6 @@ async def test_a_long_task_that_is_killed_again_and_again_ends_right_without_a_d
         while task.go_on(killing.until if killing.points else None) != 0:
             assert len(task.codes) <= kills + 5, task.codes
         counts = await task.check()
-    assert counts["interrupted"] == kills
+    early = killing.fell.count(STARTING)  # perhaps before there was a turn
+    assert kills - early <= counts["interrupted"] <= kills
     print(f"killed {kills} times, behind {killing.fell}: {shown(counts)}")
