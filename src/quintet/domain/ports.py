@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import QuintetError
@@ -278,6 +279,12 @@ class Journal(Protocol):
         """Commands without outcome, oldest first."""
 
     async def command(self, command: str) -> Command: ...
+    async def audit(self, *, after: int = 0, limit: int = 500) -> list[AuditRow]:
+        """Rows of the audit chain after this number, oldest first."""
+
+    async def verify_audit(self, expected: str = "", progress: Callable[[str, int, int], None] = ...) -> Verified:
+        """The whole chain, looked at; `expected` is the name of a row that must be in it."""
+
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         """effect.unknown events, newest first."""
 

@@ -41,8 +41,12 @@ class Runner(Protocol):
     async def wait(self, turn: str) -> Turn: ...
 
 
-async def _nothing(parent: Thread, child: Thread, report: Report | None) -> None:
-    pass
+async def _started(parent: Thread, child: Thread) -> None:
+    """Nobody wants to know."""
+
+
+async def _stopped(parent: Thread, child: Thread, report: Report) -> None:
+    """Nobody wants to know."""
 
 
 class Subagents:
@@ -51,9 +55,9 @@ class Subagents:
         self._agents = agents
         self._runner = runner
         self._at_work: Counter[str] = Counter()  # by root
-        # Where hooks come in: (parent, child, None) before its turn is begun, (parent, child, report) after its end.
-        self.on_start: Callable[[Thread, Thread, Report | None], Awaitable[None]] = _nothing
-        self.on_stop: Callable[[Thread, Thread, Report | None], Awaitable[None]] = _nothing
+        # Where hooks come in: before a subagent's turn is begun, where raising refuses it, and after its end.
+        self.on_start: Callable[[Thread, Thread], Awaitable[None]] = _started
+        self.on_stop: Callable[[Thread, Thread, Report], Awaitable[None]] = _stopped
 
     async def work(
         self, above: RunningTurn, call_id: str, assignment: Assignment, known: Callable[[str], None]
@@ -66,7 +70,7 @@ class Subagents:
         try:
             child = await self._child(above, call_id, assignment)
             known(child.id)
-            await self.on_start(above.thread, child, None)
+            await self.on_start(above.thread, child)
             ended = await self._run(above, call_id, child, assignment.prompt)
             report = await self._report(child, ended)
             await self.on_stop(above.thread, child, report)

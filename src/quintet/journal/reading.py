@@ -37,7 +37,7 @@ def decoded(rows: Reads, found: Sequence[EventRow]) -> list[Event]:
     for row in found:
         if row.kind == "item.added":
             payload = _item_added(row, items)
-        elif row.kind in _ELSEWHERE:
+        elif row.kind in ELSEWHERE:
             payload = _from_elsewhere(rows, row)
         else:
             payload = payload_of(row)
@@ -69,7 +69,7 @@ def _item_added(row: EventRow, items: dict[tuple[str, int], Item]) -> AnyPayload
     return None if item is None or isinstance(item.body, Damaged) else ev.ItemAdded(item)
 
 
-_ELSEWHERE = {"turn.queued", "interaction.requested", "interaction.resolved", "command.posted"}
+ELSEWHERE = {"turn.queued", "interaction.requested", "interaction.resolved", "command.posted"}
 
 
 def _from_elsewhere(rows: Reads, row: EventRow) -> AnyPayload | None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from quintet.domain.item import ToolResult
+from quintet.domain.tool import Effect, ToolSpec
 from quintet.engine.undo import Undone
 from tests.fakes.engine import House, Process
 from tests.fakes.family import Family, children, process, task
+from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.writing import CommandTool, WriteTool, runs, says, tree, writes
 
 ANSWER = "---\ntext: the end\n"
@@ -105,3 +107,24 @@ async def test_a_turn_somebody_starts_in_the_childs_thread_is_not_the_parents(ho
     await one.run(child.id, writes(("new", "n")), [WriteTool()])
     assert (await one.diffs.of(thread)).files == ()
     assert len((await one.diffs.of(child.id)).files) == 1
+
+
+@pytest.mark.req("models:T10")
+async def test_a_childs_command_that_ended_while_another_ran_is_no_conflict_either(house: House, work: Path) -> None:
+    one = await process(house, "a", "b")
+    thread = await one.thread(str(work))
+    before = tree(work)
+    long = CommandTool(says("one", "1"), says("two", "2"), hold=True)
+    quick = CommandTool(says("three", "3"))
+    quick.spec = ToolSpec("quick", "runs a command", {"type": "object"}, Effect.EXECUTE)
+    gate = Gate()
+    late = GatedProvider([gate, *call("quick")], text("end"))
+    started = await Family(task("a") + task("b") + ANSWER, a=runs(), b=late).start(one, thread, [long, quick])
+    await long.started()
+    gate.open()
+    await one.seen(lambda e: e.kind == "tool.finished" and getattr(e.payload, "name", "") == "quick", thread)
+    long.go.set()
+    await one.ended(started.turn.id)
+    assert set(tree(work)) == {"old", "one", "two", "three"}
+    assert (await undo(one, thread)).conflicts == ()
+    assert tree(work) == before

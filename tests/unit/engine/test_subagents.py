@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from quintet.domain.event import EffectUnknown, InteractionRequested, TurnFinished, TurnQueued
+from quintet.domain.event import EffectUnknown, InteractionRequested, ThreadUpdated, TurnFinished, TurnQueued
 from quintet.domain.grant import Scope
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import AssistantMessage, ResultStatus, TextPart, ToolResult, UserMessage
 from quintet.domain.subagent import AT_ONCE, NOT_BELOW
 from quintet.domain.thread import ThreadQuery
-from quintet.domain.tool import Effect
+from quintet.domain.tool import CallScope, Effect, Prepared
 from quintet.domain.turn import Mode, TurnState
 from quintet.engine.interactions import Answer, OnAsk
 from quintet.engine.prompt import SUBAGENT
@@ -18,7 +21,7 @@ from quintet.engine.spending import Budget
 from quintet.tools.ask_user import AskUserTool
 from quintet.tools.plan_mode import EnterPlanModeTool, ExitPlanModeTool
 from tests.fakes.engine import ME, House, parts
-from tests.fakes.family import Family, children, order, process, task
+from tests.fakes.family import Family, agents, children, order, process, task
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool
 from tests.fakes.waiting import soon
@@ -378,3 +381,112 @@ async def test_an_unknown_agent_is_a_result_that_names_those_there_are_and_no_th
     assert "coder, planner, worker" in result.text
     (told,) = [spec.description for spec in boss.requests[0].tools if spec.name == "task"]
     assert "- worker: does worker" in told
+
+
+@pytest.mark.req("models:T7")
+async def test_one_who_may_only_read_cannot_have_it_written_by_another(house: House) -> None:
+    one = await house.process(agents=agents("boss", "worker", boss=Mode.READ_ONLY))
+    thread = await one.thread(agent="boss")
+    put = FakeTool("put", effect=Effect.WRITE)
+    await Family(task() + ANSWER, worker="tool_call: put {}\n---\ntext: x\n").run(one, thread, [put])
+    assert put.count == 0
+    (child,) = await children(one, thread)
+    assert [turn.mode for turn in await one.journal.turns(child.id)] == [Mode.READ_ONLY]
+
+
+@pytest.mark.req("models:T7", "models:P4")
+async def test_plan_mode_set_above_while_one_below_works_holds_from_its_next_step(house: House) -> None:
+    one, two = await process(house, "worker"), await house.process()
+    thread = await one.thread()
+    put = FakeTool("put", effect=Effect.WRITE)
+    gate = Gate()
+    worker = GatedProvider([gate, *call("put")], text("could not"))
+    started = await Family(task() + ANSWER, worker=worker).start(one, thread, [put])
+    await gate.stopped()
+    await two.threads.configure(thread, ThreadUpdated(plan_mode=True))
+    gate.open()
+    await one.ended(started.turn.id)
+    assert put.count == 0
+
+
+@pytest.mark.req("models:T8")
+async def test_one_that_is_at_work_is_not_resumed_a_second_time(house: House) -> None:
+    one = await process(house, "worker")
+    thread = await one.thread()
+    gate = Gate()
+    worker = GatedProvider(text("first"), [gate, *text("second")])
+    await Family(task() + ANSWER, worker=worker).run(one, thread)
+    (child,) = await children(one, thread)
+    twice = task("", resume=child.id) * 2
+    started = await Family(f"scope: turn\n{twice}{ANSWER}", worker=worker).start(one, thread)
+    await gate.stopped()
+    after = (await one.journal.turn(started.turn.id)).started_ms
+    await one.seen(lambda e: e.kind == "tool.finished" and e.turn == started.turn.id and e.at_ms >= after, thread)
+    gate.open()
+    await one.ended(started.turn.id)
+    statuses = [r.status for r in await one.bodies(thread, ToolResult)]
+    assert sorted(statuses[1:]) == [ResultStatus.ERROR, ResultStatus.OK]
+
+
+@pytest.mark.req("models:T9")
+async def test_an_answer_that_was_lost_on_the_way_up_is_still_with_the_child(house: House) -> None:
+    one = await process(house, "worker")
+    thread = await one.thread()
+    reached = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    one.turns.subagents.on_stop = hang
+    await Family(task() + ANSWER, worker="text: the report").start(one, thread)
+    await soon(reached.wait())
+    await one.die()
+    two = await house.process()
+    await two.threads.get(thread)
+    (child,) = await children(two, thread)
+    (result,) = await two.bodies(thread, ToolResult)
+    assert result.status is ResultStatus.OK
+    assert f"ended (done), but Quintet stopped before its answer was kept here. It stands in its thread {child.id}" in (
+        result.text
+    )
+
+
+@pytest.mark.req("models:T5")
+async def test_a_child_deleted_while_it_works_is_a_result_and_the_parent_goes_on(house: House) -> None:
+    one, two = await process(house, "worker"), await house.process()
+    thread = await one.thread()
+    gate = Gate()
+    started = await Family(task() + ANSWER, worker=GatedProvider([gate])).start(one, thread)
+    await gate.stopped()
+    (child,) = await children(one, thread)
+    await soon(two.threads.delete(child.id, ME))
+    assert (await one.ended(started.turn.id)).state is TurnState.DONE
+    (result,) = await one.bodies(thread, ToolResult)
+    assert result.status in (ResultStatus.CANCELLED, ResultStatus.ERROR)
+    assert await children(one, thread) == []
+
+
+@pytest.mark.req("mechanisms:M2.cancel_children")
+async def test_a_call_beside_that_ends_the_turn_ends_the_children_first(house: House) -> None:
+    one = await process(house, "worker")
+    thread = await one.thread()
+    gate = Gate()
+    begin = asyncio.Event()
+
+    class Held(FakeTool):
+        async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
+            await begin.wait()
+            return await super().prepare(arguments, scope)
+
+    put = Held("put", effect=Effect.WRITE)
+    boss = task() + "tool_call: put {}\n" + ANSWER
+    started = await Family(boss, worker=GatedProvider([gate])).start(
+        one, thread, [put], mode=Mode.ASK, on_ask=OnAsk.FAIL
+    )
+    await gate.stopped()
+    begin.set()
+    assert (await one.ended(started.turn.id)).state is TurnState.FAILED
+    (child,) = await children(one, thread)
+    assert order(await one.events(thread), "turn.finished") == [child.id, thread]
+    assert (await one.journal.turns(child.id))[0].state is TurnState.CANCELLED
