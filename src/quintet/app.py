@@ -18,7 +18,7 @@ from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import Hook, HookScope, HookSubscription, HookVerdict
-from quintet.domain.ports import Clock, FileHistory, Hooks, Journal, ParsedCommand, Tool
+from quintet.domain.ports import Clock, FileHistory, Hooks, Journal, MemoryHook, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
@@ -150,7 +150,8 @@ class LateHooks:
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: StoredJournal) -> None:
+    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, memory: MemoryHook | None = None) -> None:
+        """Without `memory` nothing is remembered, and the model is told nothing of it."""
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
@@ -187,7 +188,7 @@ class App:
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home)),
+            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
