@@ -1,0 +1,206 @@
+"""The check-up: asks every room that has something to look at, and puts their rows in order. Opens no engine, takes no
+lock and brings nothing up to date; knows nothing of how rows are shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from quintet.config import Config, load_config
+from quintet.domain.checkup import Health, Row, fail, ok, warn
+from quintet.domain.errors import QuintetError
+from quintet.domain.ports import Clock
+from quintet.engine.redaction import Redactor
+from quintet.engine.rules import parse_rules
+from quintet.workspace.credentials import Credentials
+from quintet.workspace.key_store import KeyStore
+from quintet.workspace.pasteable import Pasteable
+from quintet.workspace.secrets import KnownSecrets
+
+OLDEST_PYTHON = (3, 11)
+PORTS = {"knp": 4096}  # of the protocols that `quintet serve` listens for in this version
+DAY_MS = 24 * 3600 * 1000
+Progress = Callable[[str, int, int], None]
+
+
+class Checkup:
+    """One look at one home. `ports` and `local` are the usual ones unless a test brings its own."""
+
+    def __init__(
+        self,
+        home: str,
+        environment: Mapping[str, str],
+        clock: Clock,
+        progress: Progress,
+        *,
+        ports: Mapping[str, int] = PORTS,
+        local: Mapping[str, int] | None = None,
+    ) -> None:
+        self._home = home
+        self._environment = environment
+        self._clock = clock
+        self._progress = progress
+        self._ports = ports
+        self._local = local
+        self._config, self._config_rows = _read_config(home)
+        self._credentials = Credentials(home, KeyStore(environment))
+
+    async def rows(self, *, deep: bool = False) -> list[Row]:
+        from quintet.workspace.clock_check import ClockCheck
+        from quintet.workspace.home_check import look_at_home
+        from quintet.workspace.leftovers import look_at_leftovers
+        from quintet.workspace.program_check import look_at_programs
+
+        clock = ClockCheck(self._clock)
+        local = asyncio.create_task(self._local_rows())
+        sandbox = asyncio.create_task(self._sandbox_rows())
+        try:
+            rows = [python_row(), *await asyncio.to_thread(look_at_home, self._home)]
+            rows += self._config_rows
+            rows += await self._journal_rows(deep=deep)
+            rows += await asyncio.to_thread(look_at_leftovers, self._home)
+            self._progress("trying the sandbox", 0, 1)
+            rows += await sandbox
+            rows += await asyncio.to_thread(self._port_rows)
+            rows += self._key_rows()
+            self._progress("asking local model servers", 0, 1)
+            rows += await local
+            rows += await asyncio.to_thread(look_at_programs, self._environment)
+            return [*rows, clock.row(), *self._mirror_rows()]
+        finally:
+            for task in (local, sandbox):
+                task.cancel()
+            await asyncio.gather(local, sandbox, return_exceptions=True)
+
+    def mend(self) -> list[str]:
+        """Do what is safe to do; what was done, in words. Never touches a journal that may be damaged."""
+        from quintet.workspace.home_check import close_to_others
+        from quintet.workspace.leftovers import clear_leftovers
+
+        done = []
+        if not os.path.lexists(self._home):
+            os.makedirs(os.path.dirname(self._home), exist_ok=True)
+            os.mkdir(self._home, 0o700)
+            done.append(f"made {self._home}")
+        if os.path.isdir(self._home):
+            done += [f"{_inside(n)} is yours alone now" for n in close_to_others(self._home)]
+            done += [f"removed {name}, left by a process that died" for name in clear_leftovers(self._home)]
+        return done
+
+    def pasteable(self) -> Callable[[str], str]:
+        """What makes any words fit to be shown to others. Opens stored keys, to be able to recognise them."""
+        providers = self._config.providers.values()
+        secrets = KnownSecrets(
+            self._environment,
+            keys=[p.api_key for p in providers if p.api_key],
+            key_names=[p.api_key_env for p in providers if p.api_key_env],
+            credentials=self._credentials,
+        )
+        return Pasteable(self._environment, Redactor(secrets.known_values()).text).text
+
+    async def _journal_rows(self, *, deep: bool) -> list[Row]:
+        from quintet.journal.examining import examine
+
+        rows = await asyncio.to_thread(examine, Path(self._home), deep=deep, progress=self._progress)
+        if deep and rows[0].health is Health.OK:
+            rows += await self._blob_rows()
+        return rows
+
+    async def _blob_rows(self) -> list[Row]:
+        """Contents that may be gone by now, because they are older than they are kept, are not asked for."""
+        from quintet.journal.examining import changes_since
+        from quintet.workspace.blob_check import look_at_blobs
+
+        since_ms = self._clock.now_ms() - int(self._config.retention.checkpoints_days * DAY_MS)
+        changes = await asyncio.to_thread(changes_since, Path(self._home), since_ms)
+        digests = {state.digest for change in changes for state in (change.before, change.after) if state.kept}
+        return [await asyncio.to_thread(look_at_blobs, self._home, self._clock, digests, self._progress)]
+
+    async def _sandbox_rows(self) -> list[Row]:
+        from quintet.workspace.sandbox.wall import Sandbox
+
+        chosen = self._config.sandbox
+        sandbox = Sandbox(self._environment, home=self._home, enabled=chosen.mode != "off", writable=chosen.writable)
+        try:
+            state, findings = await sandbox.state(), await sandbox.rows()
+        finally:
+            await sandbox.close()
+        worse = fail if chosen.required else warn
+        if not state.works:
+            without = "commands are refused" if chosen.required else "each command is asked about and runs unconfined"
+            return [worse("sandbox", f"{state.why.rstrip('.')}; {without}", state.fix)]
+        rows = [ok("sandbox", f"{state.kind} works")]
+        for found in findings:
+            name = f"sandbox: {found.name}"
+            missing = found.name == "writable" and not found.ok
+            rows.append(warn(name, found.detail, found.fix) if missing else ok(name, found.detail, found.fix))
+        return rows
+
+    def _port_rows(self) -> list[Row]:
+        from urllib.parse import urlsplit
+
+        from quintet.rpc.port_check import look_at_ports
+        from quintet.workspace.server_lock import announced
+
+        said = [facts["url"] for facts in announced(Path(self._home)).values() if isinstance(facts, dict)]
+        return look_at_ports(self._ports, [port for url in said if (port := urlsplit(str(url)).port)])
+
+    def _key_rows(self) -> list[Row]:
+        from quintet.providers.key_check import look_at_keys
+        from quintet.providers.table import ModelTable
+
+        table = ModelTable(
+            self._config.providers,
+            self._config.models,
+            default_model=self._config.default_model,
+            environment=self._environment,
+            directory=self._home,
+            stored=self._credentials,
+        )
+        store = KeyStore(self._environment)
+        return look_at_keys(table, lambda name: self._credentials.is_sealed(name) and not store.usable)
+
+    async def _local_rows(self) -> list[Row]:
+        from quintet.providers.local_check import look_at_local
+
+        return await (look_at_local() if self._local is None else look_at_local(self._local))
+
+    def _mirror_rows(self) -> list[Row]:
+        if not self._config.mirrors:
+            return []
+        words = "config.toml names some, and this version keeps none"
+        return [warn("mirrors", words, "Remove [mirrors] from config.toml; `quintet threads export` copies a thread")]
+
+
+def python_row() -> Row:
+    import apsw
+
+    from quintet.journal.opening import OLDEST_SQLITE
+
+    said = f"{platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return fail("python", f"{said}: too old", "Install Python 3.11 or newer, then `pip install .` with it")
+    if tuple(int(n) for n in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:
+        return fail("python", f"{said}: this SQLite is too old for several processes", "pip install --upgrade apsw")
+    return ok("python", said)
+
+
+def _read_config(home: str) -> tuple[Config, list[Row]]:
+    path = os.path.join(home, "config.toml")
+    try:
+        config = load_config(home)
+        parse_rules(config.policy.rules)
+    except QuintetError as error:
+        return Config(), [fail("config", error.message, f"Edit {path}: {error.step}")]
+    if config.warnings:
+        return config, [warn("config", words, f"Edit {path}") for words in config.warnings]
+    return config, [ok("config", "config.toml is right" if os.path.exists(path) else "none; the defaults hold")]
+
+
+def _inside(name: str) -> str:
+    return "the home" if name == "." else name
