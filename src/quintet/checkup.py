@@ -24,6 +24,7 @@ from quintet.workspace.secrets import KnownSecrets
 
 OLDEST_PYTHON = (3, 11)
 PORTS = {"knp": 4096}  # of the protocols that `quintet serve` listens for in this version
+TELL_EVERY_S = 0.5
 DAY_MS = 24 * 3600 * 1000
 Progress = Callable[[str, int, int], None]
 
@@ -64,18 +65,23 @@ class Checkup:
             rows += self._config_rows
             rows += await self._journal_rows(deep=deep)
             rows += await asyncio.to_thread(look_at_leftovers, self._home)
-            self._progress("trying the sandbox", 0, 1)
-            rows += await sandbox
+            rows += await self._watched("trying the sandbox", sandbox)
             rows += await asyncio.to_thread(self._port_rows)
             rows += self._key_rows()
-            self._progress("asking local model servers", 0, 1)
-            rows += await local
+            rows += await self._watched("asking local model servers", local)
             rows += await asyncio.to_thread(look_at_programs, self._environment)
             return [*rows, clock.row(), *self._mirror_rows()]
         finally:
             for task in (local, sandbox):
                 task.cancel()
             await asyncio.gather(local, sandbox, return_exceptions=True)
+
+    async def _watched(self, doing: str, looking: asyncio.Task[list[Row]]) -> list[Row]:
+        """Its rows; whoever watches is told what is waited for."""
+        while not looking.done():
+            self._progress(doing, 0, 1)
+            await asyncio.wait({looking}, timeout=TELL_EVERY_S)
+        return looking.result()
 
     def mend(self) -> list[str]:
         """Do what is safe to do; what was done, in words. Never touches a journal that may be damaged."""

@@ -24,7 +24,7 @@ from quintet.providers.settings import ModelSettings, ProviderSettings
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
-NOT_YET = {"doctor", "backup"}  # named in docs/ only to say that they do not exist
+NOT_YET = {"backup"}  # named in docs/ only to say that they do not exist
 AVOIDED = {"session", "sessions", "conversation", "conversations", "chat", "chats"}
 MESSAGES = {"message", "UserMessage", "AssistantMessage"}
 
