@@ -8,7 +8,7 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from quintet.config import Config, load_config
@@ -27,6 +27,7 @@ PORTS = {"knp": 4096}  # of the protocols that `quintet serve` listens for in th
 TELL_EVERY_S = 0.5
 DAY_MS = 24 * 3600 * 1000
 Progress = Callable[[str, int, int], None]
+Look = Callable[[], Awaitable[list[Row]]]
 
 
 class Checkup:
@@ -39,6 +40,7 @@ class Checkup:
         clock: Clock,
         progress: Progress,
         *,
+        on_defect: Callable[[BaseException], object] = lambda _: None,
         ports: Mapping[str, int] = PORTS,
         local: Mapping[str, int] | None = None,
     ) -> None:
@@ -46,6 +48,7 @@ class Checkup:
         self._environment = environment
         self._clock = clock
         self._progress = progress
+        self._on_defect = on_defect
         self._ports = ports
         self._local = local
         self._config, self._config_rows = _read_config(home)
@@ -60,21 +63,35 @@ class Checkup:
         clock = ClockCheck(self._clock)
         local = asyncio.create_task(self._local_rows())
         sandbox = asyncio.create_task(self._sandbox_rows())
+        looks: list[tuple[str, Look]] = [
+            ("python", lambda: _in_thread(python_rows)),
+            ("home", lambda: _in_thread(lambda: look_at_home(self._home))),
+            ("config", lambda: _in_thread(lambda: self._config_rows)),
+            ("journal", lambda: self._journal_rows(deep=deep)),
+            ("leftovers", lambda: _in_thread(lambda: look_at_leftovers(self._home))),
+            ("sandbox", lambda: self._watched("trying the sandbox", sandbox)),
+            ("ports", lambda: _in_thread(self._port_rows)),
+            ("keys", lambda: _in_thread(self._key_rows)),
+            ("local models", lambda: self._watched("asking local model servers", local)),
+            ("programs", lambda: _in_thread(lambda: look_at_programs(self._environment))),
+            ("clock", lambda: _in_thread(lambda: [clock.row()])),
+            ("mirrors", lambda: _in_thread(self._mirror_rows)),
+        ]
         try:
-            rows = [python_row(), *await asyncio.to_thread(look_at_home, self._home)]
-            rows += self._config_rows
-            rows += await self._journal_rows(deep=deep)
-            rows += await asyncio.to_thread(look_at_leftovers, self._home)
-            rows += await self._watched("trying the sandbox", sandbox)
-            rows += await asyncio.to_thread(self._port_rows)
-            rows += self._key_rows()
-            rows += await self._watched("asking local model servers", local)
-            rows += await asyncio.to_thread(look_at_programs, self._environment)
-            return [*rows, clock.row(), *self._mirror_rows()]
+            return [row for name, look in looks for row in await self._safely(name, look)]
         finally:
             for task in (local, sandbox):
                 task.cancel()
             await asyncio.gather(local, sandbox, return_exceptions=True)
+
+    async def _safely(self, name: str, look: Look) -> list[Row]:
+        """One look that fails unexpectedly must not hide what the others find."""
+        try:
+            return await look()
+        except Exception as error:
+            self._on_defect(error)
+            words = f"could not be looked at ({type(error).__name__}); the log in the home has more, if there is one"
+            return [fail(name, words, "Report it, with what this command prints")]
 
     async def _watched(self, doing: str, looking: asyncio.Task[list[Row]]) -> list[Row]:
         """Its rows; whoever watches is told what is waited for."""
@@ -160,16 +177,19 @@ class Checkup:
         from quintet.providers.key_check import look_at_keys
         from quintet.providers.table import ModelTable
 
-        table = ModelTable(
-            self._config.providers,
-            self._config.models,
-            default_model=self._config.default_model,
-            environment=self._environment,
-            directory=self._home,
-            stored=self._credentials,
-        )
-        store = KeyStore(self._environment)
-        return look_at_keys(table, lambda name: self._credentials.is_sealed(name) and not store.usable)
+        store, place = KeyStore(self._environment), self._credentials.directory
+        try:
+            table = ModelTable(
+                self._config.providers,
+                self._config.models,
+                default_model=self._config.default_model,
+                environment=self._environment,
+                directory=self._home,
+                stored=self._credentials,
+            )
+            return look_at_keys(table, lambda name: self._credentials.is_sealed(name) and not store.usable)
+        except OSError as error:
+            return [fail("keys", f"{place} cannot be read: {error.strerror}", f"chmod u+rwx '{place}'")]
 
     async def _local_rows(self) -> list[Row]:
         from quintet.providers.local_check import look_at_local
@@ -183,17 +203,21 @@ class Checkup:
         return [warn("mirrors", words, "Remove [mirrors] from config.toml; `quintet threads export` copies a thread")]
 
 
-def python_row() -> Row:
+async def _in_thread(look: Callable[[], list[Row]]) -> list[Row]:
+    return await asyncio.to_thread(look)
+
+
+def python_rows() -> list[Row]:
     import apsw
 
     from quintet.journal.opening import OLDEST_SQLITE
 
     said = f"{platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
     if sys.version_info[:2] < OLDEST_PYTHON:
-        return fail("python", f"{said}: too old", "Install Python 3.11 or newer, then `pip install .` with it")
+        return [fail("python", f"{said}: too old", "Install Python 3.11 or newer, then `pip install .` with it")]
     if tuple(int(n) for n in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:
-        return fail("python", f"{said}: this SQLite is too old for several processes", "pip install --upgrade apsw")
-    return ok("python", said)
+        return [fail("python", f"{said}: this SQLite is too old for several processes", "pip install --upgrade apsw")]
+    return [ok("python", said)]
 
 
 def _read_config(home: str) -> tuple[Config, list[Row]]:

@@ -13,7 +13,18 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.test_prompt import Terminal
-from tests.faults.processes import QUINTET, Done, environment, living_with, no_traceback, quintet, wait_until
+from tests.faults.disks import fill, small_disk
+from tests.faults.processes import (
+    QUINTET,
+    Done,
+    environment,
+    living_with,
+    no_traceback,
+    one_line,
+    quintet,
+    running,
+    wait_until,
+)
 
 ALLOW = "allow? [y]es, [n]o"
 
@@ -195,3 +206,39 @@ def test_a_reader_that_leaves_takes_the_demo_along_and_nothing_is_left(tmp_path:
     )  # fmt: skip
     assert b"Traceback" not in done.stderr
     nothing_left(tmp_path, room)
+
+
+@pytest.mark.req("first_minutes:F4")
+@pytest.mark.parametrize("shown", ["A project to try", "1. It edits", "you say: run"])
+def test_interrupted_at_any_step_it_leaves_nothing(tmp_path: Path, room: Path, shown: str) -> None:
+    with running(QUINTET, "demo", "--home", str(tmp_path / "home"), TMPDIR=str(room)) as process:
+        process.until(lambda line: shown in line)
+        os.kill(process.pid, signal.SIGINT)
+        code = process.wait(30)
+    assert code in (0, 130), process.words()  # it may have been over before the signal came
+    nothing_left(tmp_path, room)
+    wait_until(lambda: not living_with(str(room)), 10)
+
+
+@pytest.mark.req("first_minutes:F2")
+def test_where_no_sandbox_works_it_says_so_in_the_request_and_works_all_the_same(tmp_path: Path, room: Path) -> None:
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mount namespaces cannot be made here")
+    (tmp_path / "empty").write_text("")
+    script = f'mount --bind {tmp_path / "empty"} /usr/bin/bwrap && exec "$0" demo --home {tmp_path / "home"}'
+    argv = ["unshare", "-m", "sh", "-c", script, QUINTET]
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, env=environment(TMPDIR=str(room)), check=False
+    )
+    assert done.returncode == 0, done
+    assert b"NOT SANDBOXED" in done.stderr
+    assert b"Ran 1 test" in done.stdout + done.stderr
+    nothing_left(tmp_path, room)
+
+
+@pytest.mark.req("first_minutes:F4")
+def test_a_disk_that_is_too_small_is_one_line_and_nothing_is_left(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        fill(disk, leave=65_536)
+        assert "space" in one_line(demo(tmp_path, disk), 6)
+        assert [path.name for path in disk.iterdir()] == ["filler"]

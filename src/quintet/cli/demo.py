@@ -20,7 +20,7 @@ from quintet.cli.demo_project import RIGHT, WRONG, DemoProject
 from quintet.cli.demo_view import DemoView
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import QuintetError, StorageReadOnly
 from quintet.domain.event import Event, TurnFinished
 from quintet.domain.item import TextPart
 from quintet.domain.principal import local
@@ -64,7 +64,15 @@ async def run(invocation: Invocation) -> int:
 
 
 def _made() -> str:
-    return os.path.realpath(tempfile.mkdtemp(prefix="quintet-demo-"))
+    try:
+        return os.path.realpath(tempfile.mkdtemp(prefix="quintet-demo-"))
+    except OSError as error:
+        raise _no_room(error) from error
+
+
+def _no_room(error: OSError) -> QuintetError:
+    words = f"The demo's project cannot be made in {tempfile.gettempdir()}: {error.strerror}."
+    return StorageReadOnly(words, next_step="Name a directory with room in it: TMPDIR=DIR quintet demo")
 
 
 def _remove(place: str, invocation: Invocation) -> None:
@@ -83,7 +91,10 @@ class _Demo:
 
     async def play(self) -> int:
         project = self._project
-        await asyncio.to_thread(project.make)
+        try:
+            await asyncio.to_thread(project.make)
+        except OSError as error:
+            raise _no_room(error) from error
         before = project.file.read_bytes()
         self._say(f"A project to try, in {project.directory}{' (a git repository)' if project.in_git else ''}.")
         self._say(f"{project.file.name} computes a wrong price, and a test says so. The offline model plays the model.")

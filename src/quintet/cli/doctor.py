@@ -12,7 +12,7 @@ import msgspec
 from quintet import __version__
 from quintet.app import SystemClock
 from quintet.checkup import Checkup
-from quintet.cli import exits
+from quintet.cli import exits, last_resort
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
 from quintet.cli.progress import Progress
@@ -62,7 +62,13 @@ def exit_code(rows: list[Row]) -> int:
 
 
 def _checkup(invocation: Invocation, home: str) -> Checkup:
-    return Checkup(home, os.environ, SystemClock(), Progress(invocation.screen))
+    return Checkup(
+        home,
+        os.environ,
+        SystemClock(),
+        Progress(invocation.screen),
+        on_defect=lambda error: last_resort.log(error, invocation.home),
+    )
 
 
 async def _mend(invocation: Invocation, home: str, checkup: Checkup) -> list[str]:

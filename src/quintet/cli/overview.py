@@ -73,7 +73,10 @@ def look(home: str) -> Overview:
         state.threads = glance(Path(home))
     except QuintetError as error:
         state.problem = error.message
-    _models(state, config)
+    try:
+        _models(state, config)
+    except OSError as error:
+        state.problem = f"The stored keys cannot be read: {error.strerror}."
     state.bubblewrap = config.sandbox.mode != "off" and find_program("bwrap", os.environ) is not None
     said = announced(Path(home)).get("knp")
     state.server = str(said.get("url", "")) if isinstance(said, dict) else ""

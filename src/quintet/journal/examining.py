@@ -20,6 +20,7 @@ from quintet.journal import reading, wal
 from quintet.journal.checking import Found, Progress, look_at
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home
+from quintet.journal.migration import CURRENT
 from quintet.journal.peeking import living, peek
 from quintet.journal.sqlite_rows import SqliteRows
 from quintet.journal.statements import number
@@ -75,8 +76,10 @@ def _examined(place: Home, progress: Progress, *, deep: bool) -> list[Row]:
         if wrong := _quickly(connection, size):
             return [fail(_NAME, wrong, _REPAIR)]
         threads = number(connection, "SELECT count(*) FROM threads WHERE parent = '' AND deleted_ms = 0")
+        older = number(connection, "PRAGMA user_version") < CURRENT.version
+        upgrade = "; of an older format, brought up to date by the next command that writes" if older else ""
         looked = "" if size <= QUICK_BYTES else f"; too large for a quick look: {_DEEP}"
-        return [ok(_NAME, f"opens, {threads} threads, {_mib(size)}{looked}"), *_clock(connection)]
+        return [ok(_NAME, f"opens, {threads} threads, {_mib(size)}{looked}{upgrade}"), *_clock(connection)]
 
 
 def _lost_frames(place: Home) -> int:

@@ -39,6 +39,8 @@ def look_at_home(path: str, *, mounts: str = "/proc/self/mountinfo") -> list[Row
     try:
         found = os.stat(path)
     except FileNotFoundError:
+        if os.path.islink(path):
+            return [fail("home", f"{path} is a link that leads nowhere", _ELSEWHERE)]
         return [_missing(path), *_ground(_nearest(path), mounts)]
     except OSError as error:
         return [fail("home", f"{path} cannot be looked at: {error.strerror}", _ELSEWHERE)]
