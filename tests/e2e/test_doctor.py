@@ -237,10 +237,11 @@ def test_nothing_it_prints_holds_a_key_or_a_name(tmp_path: Path) -> None:
         said = done.out + done.err
         assert "~/.local/share/quintet" in said
         assert [word for word in (*CANARIES, "wilhelmina", str(user)) if word in said] == []
-    (home / "config.toml").write_text(f"'{CANARIES[0]}' = 3\n")
-    said = quintet("doctor", home=home, **given).out
-    assert "unknown key" in said
-    assert CANARIES[0] not in said
+    for canary in CANARIES[:2]:
+        (home / "config.toml").write_text(f"'{canary}' = 3\n")
+        said = quintet("doctor", home=home, **given).out
+        assert "unknown key `[redacted]`" in said
+        assert canary not in said
 
 
 @pytest.mark.req("first_minutes:F11")

@@ -174,6 +174,7 @@ async def test_commits_behind_a_bad_frame_of_the_log_fail_before_anything_drops_
     (elsewhere / "quintet.db-wal").write_bytes(broken)
     row = journal_row(elsewhere, deep=False)
     assert (row.health, row.fix) == (Health.FAIL, "quintet repair")
+    assert "behind a bad one" in row.detail
     assert (elsewhere / "quintet.db-wal").read_bytes() == bytes(broken)
 
 
