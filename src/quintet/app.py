@@ -55,6 +55,7 @@ from quintet.workspace.secrets import KnownSecrets
 from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
+    from quintet.engine.explaining import Explained
     from quintet.providers.table import ModelTable
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
@@ -267,6 +268,23 @@ class App:
             answer_form=answer_form,
         )
 
+    async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
+        """What policy would say to this call in a new thread in this directory."""
+        from quintet.engine.explaining import Explaining
+
+        root = await asyncio.to_thread(project_root, cwd)
+        known = {project.root: project.id for project in await self.projects.all()}
+        return await Explaining(self.policy, LateCommandParser(), self.tools).explain(
+            tool,
+            words,
+            cwd=cwd,
+            protocol=protocol,
+            project=known.get(root, ""),
+            project_policy=await asyncio.to_thread(self.project_policy, cwd),
+            grants=await self.journal.grants(),
+            now_ms=self.clock.now_ms(),
+        )
+
     def _own_agents(self) -> AgentsFound:
         """The person's: config.toml goes before a file of the same name."""
         found = self._agent_files.own()
@@ -355,7 +373,11 @@ async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True
     make_home(directory)
     config = _config(directory, starts_turns=starts_turns)
     journal = await open_journal(Path(directory), protocol=protocol)
-    app = App(Path(directory), config, journal)
+    try:
+        app = App(Path(directory), config, journal)
+    except BaseException:
+        await journal.close()
+        raise
     if app.credentials.fingerprint():
         # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
         await asyncio.to_thread(app.feed.mask, "")

@@ -15,11 +15,15 @@ COMMANDS = {
     "models": "what would work now, with context and price; local servers: models --local",
     "auth": "keys of providers: set (tried with a real call), list, remove",
     "stats": "turns, tokens, cost, cache hits and tools, per day and model",
+    "policy": "what would be said to a call, and why: policy explain shell 'git push'",
+    "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
     "doctor": "what works here, what does not, and the command that mends it",
     "gc": "prune what may go and say what it freed",
+    "backup": "the whole home but its keys as one file, made while others work",
     "repair": "salvage a damaged journal, keeping the old files",
     "methods": "the methods of a protocol",
+    "completion": "what a shell needs to complete quintet's words: bash, zsh, fish",
     "version": "version, home directory, log",
 }
 

@@ -71,6 +71,8 @@ BY_FLAG = "--for thread, project or always"
 def describe(interaction: Interaction, remember_by: str = BY_FLAG) -> str:
     """Everything a person needs to decide, whole, with nothing a terminal would obey or an eye would miss."""
     head = f"{interaction.id}  {iso(interaction.created_ms)[:16]}  thread {interaction.thread}"
+    if interaction.subagent:
+        head += f"  (subagent {shown_line(interaction.subagent)} of {interaction.root})"
     match interaction.request:
         case Approval() as approval:
             lines = [head, *_approval_lines(approval, remember_by)]

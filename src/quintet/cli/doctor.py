@@ -21,7 +21,7 @@ from quintet.domain.checkup import Health, Row
 from quintet.domain.errors import QuintetError, StorageReadOnly
 
 VERSION = 1  # of the JSON
-_STORAGE = ("home", "writing", "file system", "disk", "journal", "kept contents")
+_STORAGE = ("home", "writing", "file system", "disk", "journal", "audit chain", "kept contents")
 _WIDTH = 27
 
 

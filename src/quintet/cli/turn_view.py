@@ -30,7 +30,7 @@ from quintet.domain.interaction import Approval, Decision, Interaction, Question
 from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolResult
 from quintet.domain.ports import Models
 from quintet.domain.principal import ENGINE, Principal
-from quintet.domain.shown import shown_line
+from quintet.domain.shown import shown, shown_line
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
 from quintet.engine.answer_form import bare
@@ -42,7 +42,9 @@ class TurnView(Protocol):
     denied: bool  # something was not done because nobody allowed it
 
     def begin(self, thread: Thread, turn: Turn) -> None: ...
-    def show(self, event: Event) -> None: ...
+    def show(self, event: Event, whose: str = "") -> None:
+        """`whose` is what lines about a subagent begin with."""
+
     def end(self, turn: Turn) -> None: ...
 
 
@@ -54,7 +56,7 @@ class JsonView:
     def begin(self, thread: Thread, turn: Turn) -> None:
         """Everything is in the events."""
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Event, whose: str = "") -> None:
         self.denied = self.denied or _denied(event)
         self._screen.raw(event_line(event))
 
@@ -86,17 +88,25 @@ class TextView:
         self._streamed: set[str] = set()
         self._mid_line = False
         self._cwd = ""
+        self._whose = ""  # what each line begins with: a subagent's name while something of it is shown
         self.denied = False
 
     def begin(self, thread: Thread, turn: Turn) -> None:
         self._cwd = thread.settings.cwd
         self._screen.note(f"thread {thread.id}")
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Event, whose: str = "") -> None:
         self.denied = self.denied or _denied(event)
+        self._whose = whose
+        self._show(event)
+        self._whose = ""
+
+    def _show(self, event: Event) -> None:
         match event.payload:
-            case TextDelta() if self._only_json:
-                pass
+            case TextDelta() if self._only_json or self._whose:
+                pass  # several may speak at once: what a subagent says is shown when it is whole
+            case ItemAdded(item=item) if self._whose and isinstance(item.body, AssistantMessage):
+                self._note(shown(item.body.text))
             case ItemAdded(item=item) if self._only_json and isinstance(item.body, AssistantMessage):
                 self._answer = item.body.text
             case TextDelta(item=item, text=text):
@@ -130,6 +140,7 @@ class TextView:
             case EffectUnknown(title=title):
                 self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
             case InteractionRequested(interaction=asked):
+                self._whose = ""  # the request itself says who asks
                 self._asked(asked)
             case InteractionResolved(interaction=interaction, decision=decision):
                 if self._prompt:
@@ -173,7 +184,7 @@ class TextView:
 
     def _note(self, text: str) -> None:
         self._end_line()
-        self._screen.note(text)
+        self._screen.note("\n".join(f"{self._whose}{line}" for line in text.split("\n")) if self._whose else text)
 
 
 def compaction_words(finished: CompactionFinished) -> str:

@@ -82,6 +82,7 @@ class Interaction(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_ms: int = 0  # 0 = never by itself
     holds: bool = True  # its call waits for it; deferred ones outlive their turn
     decision: Decision | None = None
+    subagent: str = ""  # the agent's name, where one that works for another asks
 
 
 UNTRUSTED_RESULT_LIMIT = 200_000  # characters a client's own tool may return

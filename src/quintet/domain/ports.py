@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import QuintetError
@@ -16,6 +17,7 @@ from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
 from quintet.domain.project import Project
+from quintet.domain.subagent import Assignment, Report
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.thread import Handle, SearchHit, Thread, ThreadQuery
 from quintet.domain.tool import CallScope, Confine, Prepared, Todo, ToolOutcome, ToolSpec
@@ -99,6 +101,9 @@ class ToolContext(Protocol):
     async def set_todos(self, todos: Sequence[Todo]) -> None: ...
     async def set_plan_mode(self, *, on: bool) -> None:
         """For this thread, from now on."""
+
+    async def start_child(self, assignment: Assignment) -> Report:
+        """Have a subagent do it, and wait for its end."""
 
 
 class Tool(Protocol):
@@ -257,6 +262,9 @@ class Journal(Protocol):
         """NotFound when it never was or is deleted."""
 
     async def threads(self, query: ThreadQuery) -> list[Thread]: ...
+    async def tree(self, thread: str) -> list[Thread]:
+        """Its root and every thread below that, deepest first; what is deleted left out."""
+
     async def items(self, thread: str, *, after: int = 0, limit: int = 500, newest: bool = False) -> list[Item]:
         """Items by ordinal; `newest` gives the last `limit` ones (still ascending)."""
 
@@ -271,6 +279,12 @@ class Journal(Protocol):
         """Commands without outcome, oldest first."""
 
     async def command(self, command: str) -> Command: ...
+    async def audit(self, *, after: int = 0, limit: int = 500) -> list[AuditRow]:
+        """Rows of the audit chain after this number, oldest first."""
+
+    async def verify_audit(self, expected: str = "", progress: Callable[[str, int, int], None] = ...) -> Verified:
+        """The whole chain, looked at; `expected` is the name of a row that must be in it."""
+
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         """effect.unknown events, newest first."""
 

@@ -24,6 +24,7 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable_outcome
+from quintet.engine.subagents import Subagents
 
 ROUNDS = 5  # how often a call that keeps changing is put forward
 _BINDING = ("digest", "command", "cwd", "paths", "diff", "confined", "network", "content")
@@ -37,6 +38,7 @@ class Calls:
         policy: Policy,
         checkpoints: Checkpoints,
         running: RunningTurn,
+        subagents: Subagents,
         *,
         results: Results | None = None,
     ) -> None:
@@ -45,6 +47,8 @@ class Calls:
         self._checkpoints = checkpoints
         self._running = running
         self._clearance = Clearance(feed, interactions, policy, running)
+        self._subagents = subagents
+        self._children: dict[str, str] = {}  # by call: the thread of the subagent that works for it
         self.open: dict[str, ToolCall] = {}  # asked for by the model, no result in the journal yet
         self._started: set[str] = set()  # whose intent is in the journal
         self._outcomes: dict[str, tuple[ToolOutcome, int]] = {}  # what came of a call, and how long it took
@@ -177,11 +181,13 @@ class Calls:
         self._started.discard(call.call_id)
 
     async def _use(self, tool: Tool, call: ToolCall, prepared: Prepared) -> ToolOutcome:
-        context = CallContext(self._feed, self._running, self._clearance, call, prepared)
+        context = CallContext(self._feed, self._running, self._clearance, self._subagents, call, prepared)
         try:
             return await tool.run(prepared, context)
         finally:
             context.release()
+            if context.child:
+                self._children[call.call_id] = context.child
 
     async def _prepare(self, call: ToolCall) -> tuple[Prepared, ToolSpec, Tool | None]:
         running, starter = self._running, self._running.starter
@@ -213,7 +219,9 @@ class Calls:
         """For the turn's last commit: a result for every call that has none in the journal."""
         payloads: list[AnyPayload] = []
         for call in self.open.values():
-            unfinished = ToolOutcome("The turn ended before this call had a result.", ResultStatus.CANCELLED)
+            child = self._children.get(call.call_id)
+            words = f" What the subagent did until then is in {child}; `resume` goes on with it." if child else ""
+            unfinished = ToolOutcome(f"The turn ended before this call had a result.{words}", ResultStatus.CANCELLED)
             payloads += self._result(call, *self._outcomes.get(call.call_id, (unfinished, 0)))
         return payloads
 

@@ -34,6 +34,7 @@ class Guarded:
     def __init__(self, call: ToolCall, running: RunningTurn, secured: Secured, paths: Sequence[str] | None) -> None:
         self.call_id = call.call_id
         self.thread, self.turn = running.thread.id, running.lease.turn
+        self.root = running.thread.root
         self.secured = secured
         self.exact = paths is not None
         self.paths = frozenset(os.path.join(secured.directory, path) for path in paths or ())
@@ -120,19 +121,19 @@ class Checkpoints:
         """Every other call that ran, here or in another process, at some time while this one did."""
         others = {
             (g.turn, g.call_id): _Other(
-                g.secured.directory, same_turn=g.turn == guarded.turn, paths=g.paths if g.exact else None
+                g.secured.directory, same_turn=g.root == guarded.root, paths=g.paths if g.exact else None
             )
             for g in self._living
         }
         for event in await self._feed.journal.open_checkpoints():
             if isinstance(event.payload, CheckpointMade):
-                here = _Other(event.payload.secured.directory, same_turn=event.turn == guarded.turn)
+                here = _Other(event.payload.secured.directory, same_turn=event.root == guarded.root)
                 others.setdefault((event.turn, event.payload.call_id), here)
         for event in await self._feed.journal.checkpoints(after=guarded.seq):
             settled = event.payload
             if isinstance(settled, CheckpointSettled):
                 others[event.turn, settled.call_id] = _Other(
-                    settled.directory, same_turn=event.turn == guarded.turn, settled=settled
+                    settled.directory, same_turn=event.root == guarded.root, settled=settled
                 )
         others.pop((guarded.turn, guarded.call_id), None)
         return list(others.values())

@@ -186,6 +186,7 @@ class Clearance:
             request,
             on_ask=on_ask,
             timeout_s=starter.interaction_timeout_s,
+            subagent=running.agent.name if running.above else "",
         )
 
 

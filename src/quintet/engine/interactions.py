@@ -41,7 +41,15 @@ class Interactions:
         self._feed = feed
 
     async def ask(
-        self, lease: Lease, root: str, call_id: str, request: Request, *, on_ask: OnAsk, timeout_s: float
+        self,
+        lease: Lease,
+        root: str,
+        call_id: str,
+        request: Request,
+        *,
+        on_ask: OnAsk,
+        timeout_s: float,
+        subagent: str = "",
     ) -> Decision:
         """Request and wait. The event is always emitted, also where nobody can answer."""
         now = self._feed.clock.now_ms()
@@ -54,6 +62,7 @@ class Interactions:
             request=request,
             created_ms=now,
             expires_ms=now + int(timeout_s * 1000),
+            subagent=subagent,
         )
 
         def resolved(event: Event) -> bool:

@@ -34,6 +34,7 @@ from quintet.engine.prompt import system_text
 from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.step import Step
+from quintet.engine.subagents import Subagents
 
 
 class Loop:
@@ -45,6 +46,7 @@ class Loop:
         checkpoints: Checkpoints,
         surroundings: SurroundingsReader,
         running: RunningTurn,
+        subagents: Subagents,
         *,
         agents: Agents | None = None,
         results: Results | None = None,
@@ -60,7 +62,7 @@ class Loop:
         self._agents = agents or Agents()
         self._around = Surroundings()
         self._answering = Answering(running.starter.answer_form)
-        self._calls = Calls(feed, interactions, policy, checkpoints, running, results=results)
+        self._calls = Calls(feed, interactions, policy, checkpoints, running, subagents, results=results)
         self._context: Context | None = None
         self._compaction: Compaction | None = None
         self._step: Step | None = None
@@ -93,6 +95,8 @@ class Loop:
         running = self._running
         starter, settings = running.starter, running.thread.settings
         running.works_as(starter.agent or await self._agents.named(settings.agent, settings.cwd))
+        if running.may_delegate:
+            running.others = (await self._agents.all(settings.cwd)).agents
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         self._around = await self._surroundings.look(settings.cwd)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
@@ -148,9 +152,10 @@ class Loop:
                 await _close(chunks)
 
     async def _look_at_settings(self) -> None:
-        """Plan mode may be set while the turn runs, by anybody and from any process."""
-        thread = await self._feed.journal.thread(self._running.thread.id)
-        self._running.planning = thread.settings.plan_mode
+        """Plan mode may be set while the turn runs, by anybody and from any process; also above a subagent."""
+        for running in self._running.upwards():
+            thread = await self._feed.journal.thread(running.thread.id)
+            running.planning = thread.settings.plan_mode
 
     def _prompt(self) -> str:
         running, form = self._running, self._running.starter.answer_form
@@ -159,6 +164,7 @@ class Loop:
             self._around,
             project=running.project.instructions,
             plan_mode=running.planning,
+            subagent=running.above is not None,
             answer_form=form.words if form else "",
         )
 

@@ -222,11 +222,25 @@ class Threads:
     async def delete(self, thread: str, by: Principal) -> None:
         """Erase it. A running turn is cancelled first; what a dead process left is ended."""
         await self.get(thread)
-        # Those that wait first, so that none of them begins when the running one ends.
-        for turn in reversed(await self._journal.turns(thread, live=True)):
-            with contextlib.suppress(TurnOver):
-                await self._turns.cancel(turn.id, by, "the thread is being deleted")
+        # Itself before what lies below it: its subagents end with its turn, others were started there by somebody.
+        for here in await self._below(thread):
+            # Those that wait first, so that none of them begins when the running one ends.
+            for turn in reversed(await self._journal.turns(here, live=True)):
+                with contextlib.suppress(TurnOver):
+                    await self._turns.cancel(turn.id, by, "the thread is being deleted")
         await self._journal.delete_thread(thread)
+
+    async def children(self, thread: str) -> list[Thread]:
+        """The threads of its subagents, in the order they were begun."""
+        return sorted((t for t in await self._journal.tree(thread) if t.parent == thread), key=lambda t: t.id)
+
+    async def _below(self, thread: str) -> list[str]:
+        """The thread and everything below it, each behind its parent."""
+        found = [thread]
+        for here in reversed(await self._journal.tree(thread)):
+            if here.parent in found:
+                found.append(here.id)
+        return found
 
     def _item(self, thread: str, body: Body) -> Item:
         return Item(new_id("itm"), thread, "", 0, self._feed.clock.now_ms(), body)

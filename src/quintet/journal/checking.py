@@ -30,7 +30,7 @@ BODIES = {
     "grants": Grant,
 }
 TABLES = (*BODIES, "events", "items", "kinds", "unknown_effects", "handles", "projects", "keys", "counter")
-SINCE_2 = ("checkpoints",)
+_SINCE = {"checkpoints": 2, "audit": 3}  # tables that later schemas brought
 _PAGE = 2_000
 Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
 
@@ -55,6 +55,11 @@ class Found(msgspec.Struct):
         return self.unfound + self.leftover
 
 
+def later_tables(version: int) -> tuple[str, ...]:
+    """What a file of this schema has beside the first tables; one whose version is damaged should have all."""
+    return tuple(table for table, since in _SINCE.items() if not 0 < version < since)
+
+
 def look_at(connection: apsw.Connection, progress: Progress = lambda _, __, ___: None) -> Found:
     """Every row of it. Raises nothing for damage: that is what it is to find."""
     found = Found()
@@ -63,8 +68,8 @@ def look_at(connection: apsw.Connection, progress: Progress = lambda _, __, ___:
         if said != ["ok"]:
             found.wrong = " ".join(said[0].split())
             return found
-        since = SINCE_2 if number(connection, "PRAGMA user_version") != 1 else ()
-        for table in (*TABLES, *since):
+        version = number(connection, "PRAGMA user_version")
+        for table in (*TABLES, *later_tables(version)):
             found.rows[table] = number(connection, f"SELECT count(*) FROM {table} NOT INDEXED")  # noqa: S608
         if found.rows["counter"] != 1:
             found.wrong = "The counter is missing."

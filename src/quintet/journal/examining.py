@@ -16,7 +16,7 @@ from quintet.domain.checkpoint import FileChange
 from quintet.domain.checkup import Row, fail, ok, warn
 from quintet.domain.errors import QuintetError
 from quintet.domain.event import CheckpointSettled, FilesRestored
-from quintet.journal import reading, wal
+from quintet.journal import audit, reading, wal
 from quintet.journal.checking import Found, Progress, look_at
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home
@@ -27,6 +27,7 @@ from quintet.journal.statements import number
 
 QUICK_BYTES = 64 * 1024 * 1024
 FORMAT_WITH_CHECKPOINTS = 2
+FORMAT_WITH_AUDIT = 3
 AHEAD_MS = 5 * 60 * 1000
 _NAME = "journal"
 _DEEP = "every row is checked by `quintet doctor --deep`"
@@ -111,7 +112,18 @@ def _deeply(connection: apsw.Connection, size: int, progress: Progress) -> list[
     if not found.whole:
         return [fail(_NAME, _damage(found), _REPAIR)]
     rows = f"{found.rows['events']} events, {found.rows['items']} items"
-    return [ok(_NAME, f"whole: {rows}; every checksum, SQLite's own check and the search words agree, {_mib(size)}")]
+    whole = ok(_NAME, f"whole: {rows}; every checksum, SQLite's own check and the search words agree, {_mib(size)}")
+    return [whole, *_audit(connection, progress)]
+
+
+def _audit(connection: apsw.Connection, progress: Progress) -> list[Row]:
+    if number(connection, "PRAGMA user_version") < FORMAT_WITH_AUDIT:
+        return []
+    found = audit.verify(SqliteRows(connection), "", progress)
+    if not found.flaws:
+        return [ok("audit chain", f"whole: {found.rows} rows, each bound to the one before it")]
+    words = f"broken in {len(found.flaws) + found.more_flaws} places, first: {found.flaws[0].words}"
+    return [fail("audit chain", words, "quintet audit verify")]
 
 
 def _damage(found: Found) -> str:

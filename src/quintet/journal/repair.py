@@ -63,7 +63,7 @@ async def repair(
     place = Home(home)
     try:
         return await asyncio.to_thread(_repair, place, progress, dry_run=dry_run, start_anew=start_anew)
-    except (apsw.Error, OSError) as error:
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:
         raise as_storage_error(error) from error
 
 

@@ -123,6 +123,18 @@ async def test_words_of_items_that_are_gone_are_found_and_repair_mends_that(tmp_
     assert journal_row(tmp_path, deep=True).health is Health.OK
 
 
+@pytest.mark.req("first_minutes:F9")
+async def test_a_broken_audit_chain_is_found_by_a_deep_look(tmp_path: Path) -> None:
+    await filled(tmp_path, 1)
+    rows = {row.name: row for row in examine(tmp_path, deep=True)}
+    assert rows["audit chain"].health is Health.OK
+    change(tmp_path, "DELETE FROM audit WHERE rowid = 2")
+    rows = {row.name: row for row in examine(tmp_path, deep=True)}
+    assert rows["journal"].health is Health.OK, "the rows themselves are whole"
+    assert (rows["audit chain"].health, rows["audit chain"].fix) == (Health.FAIL, "quintet audit verify")
+    assert "row 2 is missing" in rows["audit chain"].detail
+
+
 @BOTH
 @pytest.mark.req("first_minutes:F6")
 async def test_a_journal_of_a_newer_quintet_fails_and_says_so(tmp_path: Path, deep: bool) -> None:
