@@ -111,8 +111,11 @@ class LateFileHistory:
     async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
         return await self._history.secure(directory, paths)
 
-    async def compare(self, secured: Secured) -> Compared:
-        return await self._history.compare(secured)
+    async def still_runs(self, secured: Secured) -> None:
+        await self._history.still_runs(secured)
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
+        return await self._history.compare(secured, cut_off=cut_off)
 
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         return await self._history.states(directory, paths, keep=keep)

@@ -150,8 +150,12 @@ class FileHistory(Protocol):
         """Before a call: keep these paths, or (None) everything in the directory that git could not give back. The
         contents are on disk when this returns."""
 
-    async def compare(self, secured: Secured) -> Compared:
-        """After the call: what it touched, with the contents before and after kept. Untouched ones are let go."""
+    async def still_runs(self, secured: Secured) -> None:
+        """Said now and then while the call runs, so that its last moment is roughly known should its process die."""
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
+        """After the call: what it touched, with the contents before and after kept. Untouched ones are let go.
+        `cut_off`: nobody saw its end, so what changed after it was last said to run is told as late."""
 
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         """What stands at these paths now; `keep` also puts the contents aside."""

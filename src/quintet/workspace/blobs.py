@@ -89,6 +89,13 @@ class Blobs:
         with self._lock(fcntl.LOCK_SH):
             return self._touch(digest)
 
+    def refreshed_ns(self, digest: str) -> int:
+        """When it was last put or refreshed; 0 when it is not there."""
+        try:
+            return os.stat(self._path(digest)).st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
     def sweep(self, keep: Collection[str]) -> tuple[int, int]:
         """Remove what nobody keeps and has been old for an hour. (how many, bytes)"""
         wanted = keep if isinstance(keep, set | frozenset) else set(keep)

@@ -17,7 +17,7 @@ from quintet.workspace.blobs import YOUNG_S, Blobs, digest_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import Git, GitFailed, Index, read_index
 from quintet.workspace.git_layout import Layout, layout_of
-from quintet.workspace.history_age import now_ns
+from quintet.workspace.history_age import later_ones, now_ns
 from quintet.workspace.history_compare import Comparison
 from quintet.workspace.history_git import PASSED_LIMIT, look, together
 from quintet.workspace.history_keeping import Keeper
@@ -62,7 +62,20 @@ class WorkspaceHistory:
         digest = await on_disk(self._blobs.put, manifest.pack())
         return Secured(directory, digest, budget.files, budget.bytes, tuple(notes))
 
-    async def compare(self, secured: Secured) -> Compared:
+    async def still_runs(self, secured: Secured) -> None:
+        # The manifest belongs to this one call and nobody else touches it: its age is the time of the last such word.
+        if secured.manifest:
+            await on_disk(self._blobs.refresh, secured.manifest)
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
+        compared = await self._compare(secured)
+        if not cut_off or not compared.changes:
+            return compared
+        ran_ns = await on_disk(self._blobs.refreshed_ns, secured.manifest)
+        late = await on_disk(later_ones, secured.directory, compared.changes, ran_ns)
+        return msgspec.structs.replace(compared, late=tuple(late))
+
+    async def _compare(self, secured: Secured) -> Compared:
         manifest = await on_disk(self._manifest, secured.manifest) if secured.manifest else None
         if manifest is None:
             return Compared(partial=("what was put aside before the call is gone, so its changes cannot be told",))
