@@ -134,6 +134,8 @@ class App:
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
+        # A server that asks for no credentials sets this before the first turn: commands must not reach it.
+        self.open_server = False
         self.journal: Journal = journal
         self.clock = SystemClock()
         self.credentials = Credentials(str(home), KeyStore(os.environ))
@@ -228,7 +230,7 @@ class App:
         caps = usual_caps(
             max_processes=given.max_processes, max_memory_mib=given.max_memory_mib, max_file_mib=given.max_file_mib
         )
-        return ShellSettings(given.network, caps=caps)
+        return ShellSettings(given.network, open_server=self.open_server, caps=caps)
 
     @cached_property
     def sandbox(self) -> Sandbox:
