@@ -153,7 +153,7 @@ class Proxy:
         return asyncio.shield(task)
 
     def _forget_oldest(self) -> None:
-        """Those still being looked up stay, so that the end finds them; each has a connection, and those are bounded."""
+        """Those still being looked up stay, so that the end finds them; they are as many as connections at most."""
         over = len(self._pinned) - PINNED
         done = [host for host, task in self._pinned.items() if task.done()] if over > 0 else []
         for host in done[:over]:
