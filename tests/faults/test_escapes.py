@@ -15,8 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from quintet.domain.tool import CallScope
+from quintet.tools.builtin import builtin_tools
+from quintet.workspace import environment
+from quintet.workspace.history import WorkspaceHistory
+from quintet.workspace.sandbox.wall import Sandbox
+from tests.fakes.clock import SettableClock
 from tests.fakes.stage import BARE, SECRET, Stage, needs_bubblewrap, spawn, staged
-from tests.faults.corpus_escapes import ESCAPES, Escape
+from tests.fakes.tool_context import FakeToolContext
+from tests.faults.corpus_escapes import ESCAPES, PLANTS, PROGRAMS, Escape, Plant
 
 pytestmark = [pytest.mark.fault, needs_bubblewrap]
 
@@ -162,6 +169,60 @@ def test_the_attempts_are_sound_where_there_is_no_wall(escape: Escape, stage: St
 @pytest.mark.req("reliability:R19")
 def test_there_are_at_least_thirty_attempts_with_names_of_their_own() -> None:
     assert len({escape.name for escape in ESCAPES}) == len(ESCAPES) >= 30
+
+
+@pytest.fixture
+def path(stage: Stage, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> str:
+    """PATH as a plant wants it, also for this process; and what it wants outside, where no command could put it. The
+    directories outside count as ones that only the machine's owner writes."""
+    tools, further = stage.outside / "tools", stage.outside / "further"
+    if plant.link == "directory":
+        tools.symlink_to(stage.workspace / "bin")
+    elif plant.link:
+        tools.mkdir()
+        further.mkdir()
+        for name in PROGRAMS.split():
+            (further / name).symlink_to(stage.workspace / "bin" / name)
+            (tools / name).symlink_to((further if plant.link == "twice" else stage.workspace / "bin") / name)
+        monkeypatch.setattr(environment, "SYSTEM", {*environment.SYSTEM, str(tools), str(further)})
+    value = f"{plant.path.format(ws=stage.workspace, out=stage.outside)}:{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", value)
+    monkeypatch.chdir(stage.workspace)
+    return value
+
+
+by_name = pytest.mark.parametrize("plant", PLANTS, ids=[plant.name for plant in PLANTS])
+
+
+async def quintet_runs_its_own_programs(stage: Stage, path: str) -> None:
+    """Each of them, as Quintet does it: bwrap, git, rg and bash, and control groups, where it tries a program too."""
+    variables = {**stage.environment, "PATH": path}
+    assert (await Sandbox(variables, home=str(stage.home)).state()).works
+    await WorkspaceHistory(str(stage.home), variables, SettableClock()).secure(str(stage.workspace))
+    tools = {tool.spec.name: tool for tool in builtin_tools(home=str(stage.home), environment=variables)}
+    for name, arguments in (("grep", {"pattern": "zzz"}), ("glob", {"pattern": "*"}), ("shell", {"command": ":"})):
+        prepared = await tools[name].prepare(arguments, CallScope(str(stage.workspace)))
+        await tools[name].run(prepared, FakeToolContext(str(stage.workspace)))
+
+
+@pytest.mark.req("reliability:R19", "security:S20", "security:S28")
+@by_name
+async def test_no_program_that_a_command_planted_runs_outside(plant: Plant, stage: Stage, path: str) -> None:
+    done = await stage.run(plant.script, variables={"OUT": str(stage.outside), "WS": str(stage.workspace)})
+    assert done.stdout == "PLANTED\n", done
+    await quintet_runs_its_own_programs(stage, path)
+    assert not (stage.outside / "planted").exists(), (stage.outside / "planted").read_text()
+
+
+@by_name
+def test_the_plants_are_sound_where_programs_are_simply_looked_up(plant: Plant, stage: Stage, path: str) -> None:
+    variables = {"OUT": str(stage.outside), "WS": str(stage.workspace)}
+    spawn(("/bin/bash", "-c", plant.script), str(stage.workspace), {**variables, "PATH": os.environ["PATH"]})
+    for name in PROGRAMS.split():
+        subprocess.run(
+            [name], cwd=stage.workspace, env={"PATH": path}, timeout=10, check=False, stdin=subprocess.DEVNULL
+        )
+    assert (stage.outside / "planted").read_text().split() == PROGRAMS.split()
 
 
 SELF_APPROVAL = [
