@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 
 import msgspec
 
 from quintet.domain.errors import Invalid
+from quintet.workspace.protected import home_of_owner
 from quintet.workspace.sandbox.aliases import aliases
 from quintet.workspace.sandbox.guards import Guarded, git_trees, guarded, guarded_extra, guarded_git
 from quintet.workspace.sandbox.hidden import credential_places, listening_sockets
@@ -128,26 +128,15 @@ def _guards(workspace: str, trees: Sequence[str], hidden: set[str], own: Own) ->
         if tree in git_trees(workspace):
             yield guarded_git(workspace, tree)
         elif tree == workspace:
-            yield guarded(tree, inner, home=tree in _homes(tree, own))
+            yield guarded(tree, inner, home=_is_home(tree, own))
         else:
-            yield guarded_extra(tree, inner)
+            yield guarded_extra(tree, inner, home=_is_home(tree, own))
 
 
-def _homes(tree: str, own: Own) -> set[str]:
-    """The homes this directory could be: ours, or its owner's."""
-    return {
-        os.path.realpath(place) for place in (own.environment.get("HOME", ""), _home_of(os.stat(tree).st_uid)) if place
-    }
-
-
-@cache
-def _home_of(user: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(user).pw_dir
-    except KeyError:
-        return ""
+def _is_home(tree: str, own: Own) -> bool:
+    """Ours, or its owner's."""
+    ours = own.environment.get("HOME", "")
+    return tree == home_of_owner(tree) or (bool(ours) and tree == os.path.realpath(ours))
 
 
 def _system(profile: Profile) -> Iterator[Mount]:
