@@ -15,6 +15,8 @@ from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.watched import PutBack
 
 Receiver = Callable[[str, bytes], None]  # stream name, bytes
+Scripts = tuple[tuple[str, str], ...]  # paths of files a command runs, each with the SHA-256 of its content
+CHANGED = 124  # what the wall ends with when one of them is not what it was; the launcher knows it as well
 
 
 class Cause(StrEnum):
@@ -47,6 +49,7 @@ class Child(msgspec.Struct, frozen=True):
     caps: Caps | None = None  # None: a program of ours, which needs no watching
     group: Group | None = None  # it is to run in; removed by whoever made it
     walled: bool = False  # argv is the sandbox's, with a warden inside
+    scripts: Scripts = ()  # to be looked at once more before it begins
     stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
 

@@ -21,7 +21,7 @@ from quintet.workspace.sandbox.check_up import check_up
 from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
 from quintet.workspace.sandbox.groups import Group, Groups, groups_here
 from quintet.workspace.sandbox.limits import Caps
-from quintet.workspace.sandbox.mounts import Mount
+from quintet.workspace.sandbox.mounts import Mount, seen
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
 from quintet.workspace.sandbox.profile import Finding, Profile, State
@@ -125,20 +125,24 @@ class Sandbox:
         environment: Mapping[str, str],
         profile: Profile,
         limits: Sequence[tuple[str, int]] = (),
+        scripts: Sequence[tuple[str, str]] = (),
     ) -> AsyncIterator[Confined]:
         """The command inside the wall, ready to spawn; what had to be set up for it is taken down on the way out.
 
-        `limits` are names of RLIMIT_… with their bounds. Leave only when every process of the command has ended.
+        `limits` are names of RLIMIT_… with their bounds; `scripts` are files, each with the SHA-256 it must have when
+        the command begins, or it does not. Leave only when every process of the command has ended.
         """
         if isinstance(profile.network, tuple) and profile.network:
             refused: list[str] = []
             async with self._way_out(profile.network, refused) as out:
                 before = (_interpreter(), *out.words, *_unset(environment), "--")
                 outer = {**environment, **out.environment}
-                async with self._walled((*before, *argv), cwd, outer, profile, limits, (out.mount,)) as confined:
+                async with self._walled(
+                    (*before, *argv), cwd, outer, profile, limits, scripts, (out.mount,)
+                ) as confined:
                     yield msgspec.structs.replace(confined, refused=refused)
         else:
-            async with self._walled(argv, cwd, environment, profile, limits) as confined:
+            async with self._walled(argv, cwd, environment, profile, limits, scripts) as confined:
                 yield confined
 
     def _way_out(self, hosts: Sequence[str], refused: list[str]) -> AbstractAsyncContextManager[WayOut]:
@@ -159,6 +163,7 @@ class Sandbox:
         environment: Mapping[str, str],
         profile: Profile,
         limits: Sequence[tuple[str, int]],
+        scripts: Sequence[tuple[str, str]],
         mounts: Sequence[Mount] = (),
     ) -> AsyncIterator[Confined]:
         planned, held = await self._set_up_wholly(profile)
@@ -168,6 +173,7 @@ class Sandbox:
             inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
             planned = planned.with_more(mounts)
             words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
+            words += [f"same={said}:{path}" for path, said in scripts if seen(planned.mounts, path)]
             confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
             try:
                 yield confined
