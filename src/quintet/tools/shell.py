@@ -206,17 +206,19 @@ class ShellTool:
         self, child: Child, profile: Profile, receive: Receiver, started: Callable[[], None]
     ) -> Ended:
         argv, limits = guarded(child.argv), rlimits(self._settings.caps, child.timeout_s)
+        emptied = 0
         for _ in range(WALLS):
             async with self._sandbox.confined(
                 argv, child.cwd, child.environment, profile, limits, child.scripts
             ) as inside:
                 walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)
                 ended = await run_child(walled, receive, started)
+            emptied += inside.emptied
             if ended.cause is not Cause.NO_WALL:
                 break
             if ended.code == CHANGED:
                 raise Drifted(DRIFTED)
-        return replace(ended, put_back=tuple(inside.put_back), refused=tuple(inside.refused))
+        return replace(ended, put_back=tuple(inside.put_back), refused=tuple(inside.refused), emptied=emptied)
 
     def _child(self, given: ShellArguments, prepared: Prepared, context: ToolContext) -> Child:
         # Unique whatever the provider called the call: processes are found and ended by this name.

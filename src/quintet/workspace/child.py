@@ -35,6 +35,7 @@ class Ended(msgspec.Struct, frozen=True):
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
     put_back: tuple[PutBack, ...] = ()  # protected names that were changed
     refused: tuple[str, ...] = ()  # what its list of allowed hosts did not let through
+    emptied: int = 0  # bytes removed from its temporary directory before it began
     wall_words: str = ""  # what the wall said as it fell, before there was a command
 
 
