@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
@@ -23,6 +24,7 @@ from quintet.workspace.sandbox.wall import Sandbox
 from tests.fakes.clock import SettableClock
 from tests.fakes.stage import BARE, SECRET, Stage, needs_bubblewrap, spawn, staged
 from tests.fakes.tool_context import FakeToolContext
+from tests.fakes.waiting import until
 from tests.faults.corpus_escapes import ESCAPES, PLANTS, PROGRAMS, Escape, Plant
 
 pytestmark = [pytest.mark.fault, needs_bubblewrap]
@@ -256,10 +258,74 @@ async def test_quintet_itself_run_inside_finds_no_home_to_decide_in(stage: Stage
     assert {entry.name for entry in stage.home.iterdir()} == {"run", "server.json", "quintet.db", "credentials"}
 
 
+class Later:
+    """Somebody who listens anew, or for the first time, when a command has begun."""
+
+    def __init__(self, *paths: Path) -> None:
+        self._paths = paths
+        self._open: list[socket.socket] = []
+        self.hits = 0
+
+    def listen(self) -> None:
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            made.bind(str(path))
+            made.listen(16)
+            made.setblocking(False)
+            self._open.append(made)
+
+    def close(self) -> None:
+        for made in self._open:
+            with contextlib.suppress(BlockingIOError):
+                made.accept()[0].close()
+                self.hits += 1
+            made.close()
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+
+
+@pytest.mark.req("security:S27b")
+@pytest.mark.parametrize("where", ["where sockets are", "the home", "the temporary directory", "the user's"])
+async def test_a_socket_made_after_the_command_began_is_not_reached(stage: Stage, where: str) -> None:
+    name = f"q-{secrets.token_hex(4)}"
+    directory = {
+        "where sockets are": stage.root / "elsewhere",
+        "the home": stage.home / "run",
+        "the temporary directory": Path("/tmp"),
+        "the user's": stage.user / ".colima",
+    }[where]
+    directory.mkdir(exist_ok=True)
+    first, second = directory / f"{name}.sock", directory / f"{name}-new.sock"
+    later = Later(first, second)
+    later.listen()  # both before and after: the second time is the one that counts
+    (directory / f"{name}-new.sock").unlink()
+    attempt = (
+        "import socket, sys\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: socket.socket(1, 1).connect(path); print('ESCAPED', path)\n"
+        "    except OSError as error: print(type(error).__name__)"
+    )
+    script = f'echo begun > begun; read -r line < go; "$PY" -c "$ATTEMPT" {first} {second}'
+    os.mkfifo(stage.workspace / "go")
+    running = asyncio.ensure_future(stage.run(script, stage.profile(network="on"), variables={"ATTEMPT": attempt}))
+    try:
+        await until((stage.workspace / "begun").exists)
+        later.listen()
+        await asyncio.to_thread((stage.workspace / "go").write_text, "go\n")
+        done = await asyncio.wait_for(running, 30)
+    finally:
+        later.close()
+    assert "ESCAPED" not in done.stdout, done
+    assert done.stdout.count("Error") == 2
+    assert later.hits == 0
+
+
 @pytest.mark.req("security:S27b")
 async def test_a_socket_bound_by_a_relative_name_is_covered_too(stage: Stage) -> None:
     place = stage.root / "elsewhere"
     place.mkdir()
+    (place / "other").touch()  # so the directory itself is seen
     script = (
         "import socket,sys; s=socket.socket(1,1); s.bind('r.sock'); s.listen(1); print(1, flush=True); sys.stdin.read()"
     )

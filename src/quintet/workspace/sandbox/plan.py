@@ -14,7 +14,7 @@ from quintet.domain.errors import Invalid
 from quintet.workspace.protected import home_of_owner
 from quintet.workspace.sandbox.aliases import aliases
 from quintet.workspace.sandbox.guards import Guarded, git_trees, guarded, guarded_extra, guarded_git
-from quintet.workspace.sandbox.hidden import credential_places, listening_sockets
+from quintet.workspace.sandbox.hidden import credential_places, listening_sockets, socket_directories
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
 from quintet.workspace.sandbox.profile import Profile
 
@@ -67,7 +67,7 @@ def plan(profile: Profile, own: Own) -> Plan:
     guards = list(_guards(workspace, trees, credentials | set(ours), own))
     for guard in guards:
         mounts += guard.mounts
-    mounts += [Mount(path, Kind.BLANK) for path in listening_sockets()]
+    mounts += _sockets((*trees, workspace))
     mounts += _system(profile)
     mounts += _shown(mounts, own.needed, network=profile.network == "on")
     return Plan(
@@ -120,6 +120,16 @@ def _hiding(places: Iterable[str]) -> Iterator[Mount]:
             yield Mount(place, Kind.HIDE)
         elif os.path.lexists(place):
             yield Mount(place, Kind.BLANK)
+
+
+def _sockets(shown: Sequence[str]) -> Iterator[Mount]:
+    """In what is `shown` one by one: a command may have to make its own beside them."""
+    sockets = listening_sockets()
+    for place in socket_directories(sockets):
+        if not any(lies_in(place, tree) or lies_in(tree, place) for tree in shown):
+            yield Mount(place, Kind.HIDE)
+    for path in sockets:
+        yield Mount(path, Kind.BLANK)
 
 
 def _guards(workspace: str, trees: Sequence[str], hidden: set[str], own: Own) -> Iterator[Guarded]:
