@@ -158,6 +158,8 @@ class App:
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
+        # A server that asks for no credentials sets this before the first turn: commands must not reach it.
+        self.open_server = False
         self.journal: Journal = journal
         self.clock = SystemClock()
         self.credentials = Credentials(str(home), KeyStore(os.environ))
@@ -256,7 +258,7 @@ class App:
         caps = usual_caps(
             max_processes=given.max_processes, max_memory_mib=given.max_memory_mib, max_file_mib=given.max_file_mib
         )
-        return ShellSettings(given.network, caps=caps)
+        return ShellSettings(given.network, open_server=self.open_server, caps=caps)
 
     def _hook_commands(self) -> Hooks:
         """Hooks are confined as commands of their turn's mode are, which asked for no network."""

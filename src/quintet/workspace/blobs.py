@@ -81,9 +81,6 @@ class Blobs:
             )
         return data
 
-    def has(self, digest: str) -> bool:
-        return os.path.exists(self._path(digest))
-
     def refresh(self, digest: str) -> bool:
         """Make a blob young again, so that no process sweeps it within the hour. False when it is not there."""
         with self._lock(fcntl.LOCK_SH):

@@ -16,7 +16,7 @@ from typing import Any
 
 from quintet.workspace.child import Cause, Child, Ended, Receiver
 from quintet.workspace.environment import MARKER
-from quintet.workspace.process_tree import GRACE_S, LooseTree
+from quintet.workspace.process_tree import GRACE_S, LooseTree, reaped
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import Report
 from quintet.workspace.sandbox.watch import Watch
@@ -192,9 +192,9 @@ class _Run:
         return await self.tree.end() if self.tree.lives_on else 0
 
     def code(self) -> int:
-        code = self.process.poll()
-        if code is None:
+        if not reaped(self.process):
             return -signal.SIGKILL
+        code = self.process.returncode
         # A wall tells death by signal as shells do.
         return 128 - code if self._child.walled and code - 128 in _DEADLY else code
 
