@@ -76,8 +76,8 @@ def _is_passed(line: bytes) -> bool:
 async def others_of(repository: Repository, memory: OthersMemory, held: Held, *, fresh: bool) -> Others:
     """`fresh`: no directory is taken for untouched. A directory that holds nothing tracked comes as one line first, so
     that empty ones are seen too."""
-    asked = None if repository.folds else await _asked(repository.layout.top, memory.rooms, held, fresh=fresh)
-    if asked is not None and not asked:
+    asked = None if repository.folds else await _names(repository.layout.top, memory.rooms, held, fresh=fresh)
+    if asked == []:
         return Others((), (), (), ())
     first = await lines_of(repository, *_LISTING, "--directory", *_only(asked))
     whole = [path for path in first if path.endswith(b"/")]
@@ -92,13 +92,11 @@ async def others_of(repository: Repository, memory: OthersMemory, held: Held, *,
     return Others(files, directories, [path.rstrip(b"/") for path in nested], ignored)
 
 
-async def _asked(top: str, memory: RoomMemory, held: Held, *, fresh: bool) -> list[bytes] | None:
-    """The paths to ask git about; None when they are too many to be named."""
+async def _names(top: str, memory: RoomMemory, held: Held, *, fresh: bool) -> list[bytes]:
     try:
-        found = await on_disk(memory.untracked, top, held.rooms, fresh=fresh)
+        return await on_disk(memory.untracked, top, held.rooms, fresh=fresh)
     except OSError as error:
         raise GitFailed(f"the work tree could not be looked at: {error.strerror}") from error
-    return found if len(found) <= ARGUMENTS else None
 
 
 async def _ignored(repository: Repository, asked: Sequence[bytes] | None, whole: Sequence[bytes]) -> list[bytes]:
@@ -115,7 +113,7 @@ async def ignored_in(repository: Repository, paths: Sequence[bytes]) -> list[byt
 
 
 def _only(paths: Iterable[bytes] | None) -> list[str]:
-    """How a command is told to look at these paths alone."""
+    """How a command is told to look at these paths alone. Too many to be named: it has to look at all there are."""
     words = [] if paths is None else [os.fsdecode(path) for path in paths]
     return ["--", *words] if len(words) <= ARGUMENTS else []
 

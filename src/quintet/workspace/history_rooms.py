@@ -111,10 +111,13 @@ def _device_that_stamps(top: bytes) -> int | None:
 def rooms_of(paths: Sequence[bytes]) -> dict[bytes, bytes]:
     """Tracked paths, put into their directories; each directory stands behind those above it."""
     names: dict[bytes, list[bytes]] = {b"": []}
+    last, inside = b"", names[b""]
     for path in paths:
         room, _, name = path.rpartition(b"/")
-        _open_room(names, room)
-        names[room].append(name)
+        if room != last:  # most stand behind a neighbour
+            _open_room(names, room)
+            last, inside = room, names[room]
+        inside.append(name)
     return {room: b"\0".join([*inside, b""]) for room, inside in names.items()}
 
 
