@@ -18,6 +18,7 @@ ARGUMENTS = 400  # paths in one command line
 _LISTING = ("ls-files", "--others", "--exclude-standard", "-z")
 _IGNORED = (*_LISTING, "--ignored", "--directory")
 _FLAGS = ("ls-files", "-v", "-z")
+_PLAIN = b"H "  # before nearly every name: nothing special about it
 _INDEXES = 4  # remembered
 
 
@@ -64,7 +65,7 @@ def _held(raw: bytes, few: int, known: Iterable[Held]) -> Held:
             return other
     lines = lines_in(raw, _FLAGS[0])
     paths = [line[2:] for line in lines]
-    passed = tuple(line[2:] for line in lines if _is_passed(line))
+    passed = tuple(line[2:] for line in lines if not line.startswith(_PLAIN) and _is_passed(line))
     return Held(listing, rooms_of(paths), passed, tuple(paths) if len(paths) <= few else ())
 
 
