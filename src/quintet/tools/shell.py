@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.ids import new_id

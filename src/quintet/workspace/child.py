@@ -51,6 +51,7 @@ class Child(msgspec.Struct, frozen=True):
     group: Group | None = None  # it is to run in; removed by whoever made it
     walled: bool = False  # argv is the sandbox's, with a warden inside
     scripts: Scripts = ()  # to be looked at once more before it begins
+    alone: bool = False  # a program of ours that starts no others: nobody is looked for when it has ended
     stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
 

@@ -23,20 +23,22 @@ _LOOK_LIMIT = 5_000
 
 
 def now_ns() -> int:
-    """A moment between everything written until now and everything written from now on.
+    """A moment between everything written until now and everything written after `pass_by(moment)`.
 
     Linux stamps files by the coarse clock, or by the exact one where somebody has just looked. So the moment is taken
-    from the exact one, and then it is waited until the coarse one has come by: at most one of its steps.
+    from the exact one, and what comes after waits until the coarse one has come by: at most one of its steps.
     """
-    moment = time.time_ns()
+    return time.time_ns() + 1
+
+
+def pass_by(moment_ns: int) -> None:
     try:
         for _ in range(_STEPS):
-            if time.clock_gettime_ns(_COARSE) > moment:
+            if time.clock_gettime_ns(_COARSE) >= moment_ns:
                 break
             time.sleep(_STEP_S)
     except (OSError, AttributeError):
         pass  # no such clock: files are stamped by the exact one
-    return moment + 1
 
 
 def old_ones(directory: str, paths: Iterable[str], since_ns: int) -> dict[str, int]:

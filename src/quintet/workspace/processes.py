@@ -189,6 +189,8 @@ class _Run:
         self._hear()
         if self._report is not None:
             return self._report.left_behind if self._report.begun else None
+        if self._child.alone:
+            self.process.poll()  # until it is buried its group counts as alive, and the whole machine is searched
         return await self.tree.end() if self.tree.lives_on else 0
 
     def code(self) -> int:
