@@ -78,7 +78,7 @@ class Task:
         words = ["--thread", self.thread, "Go on."] if self.thread else [goal(1, LAST, SHARES)]
         flags = ["run", "--json", "--mode", "allow", "--max-steps", "400", *words]
         with quintet_running(*flags, home=self.home, cwd=self.workspace) as process:
-            code = process.wait(60.0) if until is None else until(process)
+            code = process.wait(100.0) if until is None else until(process)
             if code is None:
                 process.kill()
         self._take(process)
@@ -119,7 +119,7 @@ class Task:
         ended = [e.payload for e in events if isinstance(e.payload, TurnFinished) and e.thread == self.thread]
         failed = [e for e in events if isinstance(e.payload, StepFinished) and e.payload.error]
         fallen = [e for e in events if isinstance(e.payload, StepFellBack)]
-        assert len(steps) >= LAST
+        assert len(steps) >= 200
         assert len(compactions) >= 3
         assert len(children) >= len(SHARES)
         ledger.counts.update(steps=len(steps), subagents=len(children), fallen_back=len(fallen))
@@ -137,7 +137,7 @@ def a_task(directory: Path, *, falls_back: bool) -> Iterator[Task]:
 
 @pytest.mark.req("models:L1")
 @pytest.mark.parametrize("after", WAYS)
-@pytest.mark.timeout(tiers.limit_s(60))
+@pytest.mark.timeout(tiers.limit_s(120))
 async def test_a_long_task_ends_right_through_compactions_subagents_and_an_outage(tmp_path: Path, after: str) -> None:
     falls_back = after == HELPED
     with a_task(tmp_path, falls_back=falls_back) as task:
