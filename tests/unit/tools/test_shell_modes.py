@@ -23,7 +23,7 @@ from quintet.engine.interactions import OnAsk
 from quintet.tools.shell import ShellTool
 from quintet.tools.shell_profile import ShellSettings, network
 from quintet.workspace.environment import find_program
-from quintet.workspace.sandbox import wall
+from quintet.workspace.sandbox import probe
 from quintet.workspace.sandbox.profile import Network
 from quintet.workspace.sandbox.wall import Sandbox
 from tests.fakes.tool_context import FakeToolContext
@@ -209,7 +209,7 @@ async def test_a_request_for_network_that_gets_none_is_told(
 async def test_an_approval_without_sandbox_says_why_and_how_to_mend_it(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wall, "_SYSTEM_PLACES", "")
+    monkeypatch.setattr(probe, "SYSTEM_PLACES", "")
     tool = ShellTool(sandbox=Sandbox({"PATH": "/nowhere"}))
     shown = await tool.prepare({"command": "make"}, CallScope(str(workspace)))
     assert shown.notes[0].startswith("NOT SANDBOXED: it can do whatever you can. bubblewrap is not installed. ")
@@ -249,7 +249,7 @@ async def asked_and_result(
 async def test_where_no_sandbox_works_a_command_is_asked_about_or_refused(
     tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, required: str
 ) -> None:
-    monkeypatch.setattr(wall, "_SYSTEM_PLACES", "")
+    monkeypatch.setattr(probe, "SYSTEM_PLACES", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     config = "" if required == "unset" else f"[sandbox]\nrequired = {required}\n"
     script = 'scope: turn\ntool_call: shell {"command": "echo x > made"}\n---\ntext: end\n'

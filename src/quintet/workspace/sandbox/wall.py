@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,17 +12,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from quintet.domain.errors import Busy, QuintetError
-from quintet.workspace.environment import find_program
+from quintet.domain.errors import Busy
 from quintet.workspace.sandbox import watched
-from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
+from quintet.workspace.sandbox.bubblewrap import Tool, arguments
 from quintet.workspace.sandbox.check_up import check_up
-from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
 from quintet.workspace.sandbox.groups import Group, Groups, groups_here
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.mounts import Mount, seen
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
+from quintet.workspace.sandbox.probe import found_tool, probed
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
 from quintet.workspace.sandbox.scratch import Scratches
@@ -34,9 +32,7 @@ if TYPE_CHECKING:
     from quintet.workspace.web.addresses import Refusing
     from quintet.workspace.web.resolving import Resolve
 
-PROBE_WITHIN_S = 5.0
 REFUSALS = 100  # kept of one command
-_SYSTEM_PLACES = "/usr/bin:/bin:/usr/local/bin"  # what distributions' own rules allow lies here
 
 
 class Confined(msgspec.Struct, frozen=True):
@@ -261,7 +257,7 @@ class Sandbox:
         network: bool,
         tell: bool = False,
     ) -> list[str]:
-        tool = self._tool or self._found_tool()
+        tool = self._tool = self._tool or found_tool(self._environment)
         assert tool is not None, "only asked for where the state says that it works"
         words = [tool.path, *arguments(tool, planned.mounts, cwd, network=network, blank=self._rooms.blank())]
         words += ["--", *self._launch(), *(f"write={place}" for place in ("/dev", *planned.writable))]
@@ -275,51 +271,21 @@ class Sandbox:
                 self._launcher = (_interpreter(), "-I", "-S", "-c", file.read())
         return self._launcher
 
-    def _found_tool(self) -> Tool | None:
-        """The system's own program before one from PATH."""
-        path = find_program("bwrap", {"PATH": _SYSTEM_PLACES}) or find_program("bwrap", self._environment)
-        if path is None:
-            return None
-        said = subprocess.run([path, "--version"], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
-        self._tool = Tool(path, version_in(said.stdout.decode("utf-8", "replace")))
-        return self._tool
-
     def _probe(self) -> State:
         if not self._enabled:
             why = "The sandbox is switched off in config.toml."
             return State(False, why=why, fix='Remove `mode = "off"` from [sandbox].')
-        if sys.platform != "linux":
-            return State(False, why=f"There is no sandbox for {sys.platform}.", fix="Run Quintet on Linux.")
-        try:
-            tool = self._found_tool()
-            if tool is None:
-                return State(False, why="bubblewrap is not installed.", fix=install_line(facts()))
-            said = self._tried()
-            if "userns" in said and not said.startswith("landlock="):
-                # Installed with the setuid bit it cannot; the filter of system calls refuses namespaces anyway.
-                self._tool = Tool(tool.path, (0, 7))
-                said = self._tried()
-        except (OSError, subprocess.SubprocessError, QuintetError) as error:
-            return State(False, why=f"It could not be tried: {error}.", fix="Look at the home's modes and free space.")
-        if not said.startswith("landlock="):
-            return State(False, "none", *diagnosed(said, tool.path, facts()))
-        told = dict(word.split("=") for word in said.split())
-        self._filters = told["filter"] == "1"
-        return State(True, "bubblewrap", landlock=int(told["landlock"]))
+        found = probed(self._environment, self._look_home)
+        self._tool, self._filters = found.tool, found.filters
+        return found.state
 
-    def _tried(self) -> str:
-        """The real profile around a look at our own home: what the launcher told, or what went wrong."""
-        import tempfile  # dear, and not needed before the first command
-
-        with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
-            profile = Profile(os.path.realpath(place))
-            words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
-            look = ("/bin/sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
-            tried = subprocess.run([*words, "--", *look], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
-        if tried.returncode or not tried.stdout:
-            return tried.stderr.decode("utf-8", "replace").strip()
-        told, _, seen = tried.stdout.decode("utf-8", "replace").partition("\n")
-        return "Quintet's own directory can be seen inside." if seen else told
+    def _look_home(self, tool: Tool, workspace: str) -> list[str]:
+        """The real profile around a look at our own home."""
+        self._tool = tool
+        profile = Profile(workspace)
+        words = self._words(plan(profile, self._own()), workspace, {}, (), network=False, tell=True)
+        look = ("/bin/sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
+        return [*words, "--", *look]
 
 
 def _unset(environment: Mapping[str, str]) -> tuple[str, ...]:
