@@ -157,6 +157,7 @@ class Checkup:
         if not state.works:
             without = "commands are refused" if chosen.required else "each command is asked about and runs unconfined"
             return [worse("sandbox", f"{state.why.rstrip('.')}; {without}", state.fix)]
+        # What a wall that stands has less of than it could is no fault: its row says what would make it better.
         rows = [ok("sandbox", f"{state.kind} works")]
         for found in findings:
             name = f"sandbox: {found.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -258,7 +259,8 @@ def test_what_takes_long_is_told_on_a_terminal_and_only_there(tmp_path: Path) ->
         screen = Terminal(home, tmp_path, ("doctor",))
         try:
             screen.until("Everything works", 30)
-            assert "quintet: asking local model servers …" in screen.shown
+            # Which of the two is still waited for after a second depends on the machine.
+            assert re.search("^quintet: (trying the sandbox|asking local model servers) …$", screen.shown, re.MULTILINE)
         finally:
             screen.close()
         done, _ = doctor(home)
