@@ -956,6 +956,7 @@ async def test_a_cancel_is_heard_before_every_file_was_looked_at(history, tmp_pa
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 30)
+    assert told.is_set(), "nobody told the thread to stop"
     assert len(seen) <= 3
 
 
