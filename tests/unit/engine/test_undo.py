@@ -386,6 +386,21 @@ async def test_a_call_that_was_killed_is_offered_with_force_and_its_end_is_said_
     assert (work / "old").read_text() == "half"
 
 
+@pytest.mark.req("mechanisms:M8.redo")
+async def test_a_redo_by_force_finishes_the_last_one_and_goes_no_further(lone: Process, work: Path) -> None:
+    thread = await lone.thread(str(work))
+    for name in ("a", "b", "c"):
+        await lone.run(thread, writes((name, name)), [WriteTool()])
+    await undo(lone, thread)
+    await undo(lone, thread)
+    (work / "b").write_text("mine")
+    assert names(await redo(lone, thread), work) == ([], [("b", CHANGED)])
+    assert names(await redo(lone, thread, force=True), work) == (["b"], [])
+    assert ((work / "b").read_text(), (work / "c").exists()) == ("b", False), "one step alone"
+    await redo(lone, thread)
+    assert (work / "c").read_text() == "c"
+
+
 @pytest.mark.req("mechanisms:M8.killed")
 async def test_the_same_undo_once_more_leaves_what_the_first_brought_back(house: House, work: Path) -> None:
     history = KeptFiles()
