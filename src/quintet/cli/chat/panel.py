@@ -20,7 +20,15 @@ from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout import BufferControl, Dimension, FormattedTextControl, HSplit, Layout, Window
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import CompletionsToolbar, SearchToolbar
@@ -93,14 +101,14 @@ class Panel:
             self._buffer.reset()
             with contextlib.suppress(termios.error):
                 termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # typed before it could be read
-        elif self._label and not self._buffer.text:
-            self._buffer.text = self._draft
-            self._buffer.cursor_position = len(self._draft)
+        elif self._label:  # half an answer must not become a message
+            self._buffer.reset(Document(self._draft))
         self._label = label
         self.refresh()
 
     async def run(self, talk: Talk) -> None:
         self._talk = talk
+        self._write_out()
         moving = asyncio.ensure_future(self._move())
         shown = asyncio.ensure_future(self._app.run_async(handle_sigint=False, set_exception_handler=False))
         try:
@@ -124,7 +132,8 @@ class Panel:
         assert self._talk is not None
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), MOVES_EVERY_S if self._talk.running else None)
+                async with asyncio.timeout(MOVES_EVERY_S if self._talk.running else None):
+                    await self._news.wait()
             if self._app.is_running:  # else it is about to be
                 self._news.clear()
                 if self._pending:
@@ -156,8 +165,9 @@ class Panel:
 
     def _layout(self) -> Layout:
         search = SearchToolbar()
-        live = Window(
-            FormattedTextControl(self._live), dont_extend_height=True, height=lambda: Dimension(min=0), wrap_lines=False
+        live = ConditionalContainer(
+            Window(FormattedTextControl(self._live), dont_extend_height=True),
+            Condition(lambda: self._talk is not None and bool(self._talk.live())),
         )
         typed = Window(
             BufferControl(self._buffer, search_buffer_control=search.control, preview_search=True),
