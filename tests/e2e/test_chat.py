@@ -7,15 +7,13 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.terminals import Tmux, needs_tmux, tmux
-from tests.faults.processes import QUINTET, one_line, python_running, quintet, quintet_running, wait_until, write_home
+from tests.faults.processes import QUINTET, python_running, quintet, quintet_running, wait_until, write_home
 
 pytestmark = [needs_tmux, pytest.mark.timeout(90)]
 
@@ -335,12 +333,3 @@ def test_being_told_to_end_restores_the_terminal(tmp_path: Path) -> None:
         assert screen.ended() == 130
     (turn,) = [i for i in quintet("events", "--json", home=home).lines if i["kind"] == "turn.finished"]
     assert turn["payload"]["state"] == "interrupted"
-
-
-def test_without_a_terminal_one_line_names_run(tmp_path: Path) -> None:
-    home = write_home(tmp_path / "home")
-    assert "quintet run PROMPT" in one_line(quintet("chat", home=home), 2)
-    assert "quintet run --json" in one_line(quintet("chat", "--json", home=home), 2)
-    code = "import sys, quintet.cli, quintet.cli.invoke, quintet.cli.chat; print('prompt_toolkit' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=True)
-    assert done.stdout == b"False\n"

@@ -111,7 +111,15 @@ def tmux(argv: Sequence[str], cwd: Path, *, size: tuple[int, int] = (80, 30), **
 class Pty:
     """A program at a bare pty: nobody interprets what it writes, so every byte can be looked at."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, *, size: tuple[int, int] = (80, 30), **env: str) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        *,
+        size: tuple[int, int] = (80, 30),
+        unset: Sequence[str] = (),
+        **env: str,
+    ) -> None:
         self._master, slave = pty.openpty()
         columns, rows = size
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -122,8 +130,9 @@ class Pty:
             stdout=slave,
             stderr=slave,
             cwd=cwd,
-            env=environment(**{"TERM": "xterm-256color"} | env),
+            env={k: v for k, v in environment(**{"TERM": "xterm-256color"} | env).items() if k not in unset},
             start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C and hanging up are told
         )
         os.close(slave)
         self._data = b""
@@ -165,16 +174,22 @@ class Pty:
             assert time.monotonic() < deadline, f"still running:\n{self.shown!r}"
         return self.popen.wait(within_s)
 
+    def hang_up(self) -> None:
+        """Nobody is at the other end any more."""
+        os.close(self._master)
+        self._master = -1
+
     def close(self) -> None:
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGKILL)
             self.popen.wait(15)
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
 
 
 @contextlib.contextmanager
-def at_pty(argv: Sequence[str], cwd: Path, *, size: tuple[int, int] = (80, 30), **env: str) -> Iterator[Pty]:
-    terminal = Pty(argv, cwd, size=size, **env)
+def at_pty(argv: Sequence[str], cwd: Path, *, unset: Sequence[str] = (), **env: str) -> Iterator[Pty]:
+    terminal = Pty(argv, cwd, unset=unset, **env)
     try:
         yield terminal
     finally:

@@ -97,7 +97,7 @@ def wrapped(line: Line, width: int, first: Line = (), rest: Line = ()) -> list[L
                 begins = at = columns(text_of(rest))
             rows[-1].append((style, part))
             at += columns(part)
-    return [_joined(row) for row in rows]
+    return [*(_trimmed(_joined(row)) for row in rows[:-1]), _joined(rows[-1])]
 
 
 def cut(text: str, width: int) -> str:
@@ -132,6 +132,14 @@ def _cut(piece: str, room: int, later: int) -> Iterator[str]:
             start, used, room = place, 0, max(later, 2)
         used += wide
     yield piece[start:]
+
+
+def _trimmed(row: Line) -> Line:
+    """Without the blanks at its end, which stood between two words."""
+    if not row:
+        return row
+    style, text = row[-1]
+    return (*row[:-1], (style, text.rstrip(" "))) if text.strip(" ") else row[:-1]
 
 
 def _joined(row: Iterable[Span]) -> Line:

@@ -49,6 +49,9 @@ class Asked:
         """What was typed while a request stood there."""
         asked = self._asking.asked
         assert asked is not None
+        if asked.id in self._answered_here:
+            self._write(f"  (your answer is on its way; this was not sent: {words})")
+            return
         answer = self._asking.take(words.strip())
         if isinstance(answer, Answer):
             self._answered_here.add(asked.id)

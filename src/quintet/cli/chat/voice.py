@@ -114,12 +114,12 @@ class Voice:
 
     def _complete(self, item: str, text: str, *, thinking: bool, partial: bool) -> None:
         speech = self._speeches.pop(item, None) or Speech(item, self._width, thinking=thinking)
-        if speech is not self._speaking:
+        lines = speech.complete(text) + [plain("  (cut off here)", "dim")] * partial
+        if speech is self._speaking:
+            self._speaking = None
+        elif lines:
             self._pause()
-        self._speaking = None
-        self._say(speech.complete(text))
-        if partial:
-            self._say([plain("  (cut off here)", "dim")])
+        self._say(lines)
 
     def _pause(self) -> None:
         if self._speaking is not None:
