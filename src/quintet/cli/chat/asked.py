@@ -22,7 +22,7 @@ _DIFF_STYLES = {"  +": "green", "  -": "red", "  @": "cyan"}
 
 class Asked:
     def __init__(
-        self, face: Face, interactions: Interactions, me: Principal, keep: Callable[[Coroutine[Any, Any, None]], None]
+        self, face: Face, interactions: Interactions, me: Principal, keep: Callable[[Coroutine[Any, Any, None]], object]
     ) -> None:
         self._face = face
         self._interactions = interactions

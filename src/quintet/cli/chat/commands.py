@@ -172,7 +172,7 @@ async def _diff(talk: Conversation, rest: str) -> None:
     found = await talk.app.diffs.of(_thread(talk).id)
     for file in found.files:
         if file.shown:
-            talk.write(diff_lines(file.diff, talk.face.width()))
+            talk.face.write(diff_lines(file.diff, talk.face.width()))
         else:
             talk.transcript.note(f"({file.path}: {file.status}, too long to show)")
         if file.shared:

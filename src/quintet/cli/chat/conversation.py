@@ -5,8 +5,7 @@ what happens in the thread, here or in another process, is shown as it happens.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from quintet.cli.chat.asked import Asked
 from quintet.cli.chat.commands import obey
 from quintet.cli.chat.face import Face
 from quintet.cli.chat.live_turns import LiveTurns
+from quintet.cli.chat.tasks import Tasks
 from quintet.cli.chat.transcript import Transcript
 from quintet.cli.invoke import Invocation
 from quintet.cli.styled import Line
@@ -36,6 +36,7 @@ from quintet.domain.turn import WhenBusy
 from quintet.engine.starter import Starter
 
 ME = local("cli")
+LOADED = 200  # of the last items; a long thread is not read whole to be gone on with
 
 
 class Conversation:
@@ -58,18 +59,16 @@ class Conversation:
         self.transcript = Transcript(
             face.write, face.width, app.clock.monotonic_s, lambda: app.models, app.journal.owner
         )
-        self._asked = Asked(face, app.interactions, ME, self._keep)
-        self._turns = LiveTurns(app.turns, self._keep, self._fail)
+        self._tasks = Tasks(failed=face.close)
+        self._asked = Asked(face, app.interactions, ME, self._tasks.keep)
+        self._turns = LiveTurns(app.turns, self._tasks.keep, self._fail)
         self._stopping = False  # Ctrl-C was pressed once
         self._said: asyncio.Queue[str] = asyncio.Queue()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
-        self._failure: BaseException | None = None
 
     async def hold(self, thread: Thread | None) -> None:
         """Until the person leaves."""
-        hearing = asyncio.ensure_future(self._hear())
-        hearing.add_done_callback(self._over)
+        self._tasks.keep(self._hear())
         try:
             self.transcript.note("Type what is to be done. /help lists commands, Ctrl-D leaves.")
             for warning in self.app.project_policy(thread.settings.cwd if thread else self.settings.cwd).warnings:
@@ -78,12 +77,7 @@ class Conversation:
                 await self.open(thread)
             await self.face.run(self)
         finally:
-            tasks = [t for t in (hearing, self._watching, *self._tasks) if t is not None]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        if self._failure is not None:
-            raise self._failure
+            await self._tasks.close()
 
     def farewell(self, problem: str) -> list[str]:
         words = [f"quintet: {problem}."] if problem else []
@@ -108,7 +102,7 @@ class Conversation:
         self._stopping = True
         if self.running:
             self.transcript.note("  stopping the turn; Ctrl-C again leaves")
-            self._keep(self._cancel())
+            self._tasks.keep(self._cancel())
         else:
             self.transcript.note("  Ctrl-C again, or Ctrl-D, leaves")
 
@@ -193,17 +187,16 @@ class Conversation:
         cursor = (await journal.marks()).last
         opened = (await self.app.threads.get(thread.id)).thread
         self.thread, self.settings = opened, opened.settings
-        self.transcript.begin(opened, await self.app.threads.items(thread.id))
+        loaded = await journal.items(thread.id, after=max(0, opened.last_ordinal - LOADED), limit=LOADED)
+        self.transcript.begin(opened, loaded)
         self._turns.begin(await journal.turns(thread.id, live=True))
         for interaction in await self.app.interactions.pending(opened.root):
             self._asked.add(interaction)
-        self._watching = asyncio.ensure_future(self._watch(opened, cursor))
-        self._watching.add_done_callback(self._over)
+        self._watching = self._tasks.keep(self._watch(opened, cursor))
 
     def close(self) -> None:
         """Look at no thread."""
         if self._watching is not None:
-            self._watching.remove_done_callback(self._over)
             self._watching.cancel()
         self._watching, self.thread = None, None
         self._turns.begin(())
@@ -242,23 +235,5 @@ class Conversation:
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         self.settings = msgspec.structs.replace(self.settings, **changes)
 
-    # --- small things ------------------------------------------------------------------------------------------------
-    def write(self, lines: Sequence[Line]) -> None:
-        self.face.write(lines)
-
     def _fail(self, error: QuintetError) -> None:
         self.transcript.note(f"quintet: {error.line()}", "red")
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(self._over)
-
-    def _over(self, task: asyncio.Future[None]) -> None:
-        """A defect ends the conversation; it must not go on with half of what it shows."""
-        if task.cancelled() or task.exception() is None:
-            return
-        self._failure = self._failure or task.exception()
-        with contextlib.suppress(Exception):
-            self.face.close()

@@ -13,7 +13,7 @@ from quintet.engine.turns import Turns
 
 class LiveTurns:
     def __init__(
-        self, turns: Turns, keep: Callable[[Coroutine[Any, Any, None]], None], fail: Callable[[QuintetError], None]
+        self, turns: Turns, keep: Callable[[Coroutine[Any, Any, None]], object], fail: Callable[[QuintetError], None]
     ) -> None:
         self._turns = turns
         self._keep = keep

@@ -35,6 +35,7 @@ from prompt_toolkit.widgets import CompletionsToolbar, SearchToolbar
 
 from quintet.cli.chat.face import Talk
 from quintet.cli.styled import Line, cut, paint, plain
+from quintet.cli.terminal import OutputFailed
 
 TALLEST_INPUT = 8
 MOVES_EVERY_S = 0.1
@@ -66,6 +67,7 @@ class Panel:
         self._draft = ""  # what was being typed when a request came
         self._pending: list[str] = []  # painted, not written yet
         self._news = asyncio.Event()
+        self._closed = False
         self._buffer = Buffer(
             history=InMemoryHistory(list(history)),
             completer=Commands(summaries),
@@ -114,16 +116,21 @@ class Panel:
         try:
             await asyncio.wait({moving, shown}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            moving.cancel()
             self.close()
+            moving.cancel()
             await asyncio.gather(moving, shown, return_exceptions=True)
-        for task in (shown, moving):
-            if not task.cancelled():
-                task.result()
-        self._write_out()
+        try:
+            for task in (shown, moving):
+                if not task.cancelled():
+                    task.result()
+            self._write_out()
+        except OSError as error:
+            raise OutputFailed(error) from error  # the terminal is gone
 
     def close(self) -> None:
-        if self._app.is_running and not (self._app.future and self._app.future.done()):
+        self._closed = True
+        self._news.set()  # where it is only about to run, it ends as soon as it does
+        if self._app.is_running and self._app.future is not None and not self._app.future.done():
             self._app.exit()
 
     # --- drawing -----------------------------------------------------------------------------------------------------
@@ -136,6 +143,9 @@ class Panel:
                     await self._news.wait()
             if self._app.is_running:  # else it is about to be
                 self._news.clear()
+                if self._closed:
+                    self.close()
+                    return
                 if self._pending:
                     self._app.renderer.erase()
                     self._write_out()

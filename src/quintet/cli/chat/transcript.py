@@ -57,13 +57,13 @@ class Transcript:
         self._thread, self._cwd = thread.id, thread.settings.cwd
         self._voices, self._used, self._steers = {}, {}, {}
         self._items = {item.id for item in items}
-        seen = [item for item in items if not thread.view.is_hidden(item.ordinal)]
+        seen = [item for item in items if not thread.view.is_hidden(item.ordinal)][-LAST_ITEMS:]
         if not items:
             return
         self.note(f"thread {thread.id}  {thread.title}".rstrip(), "bold")
-        if len(seen) > LAST_ITEMS:
-            self.note(f"  … {len(seen) - LAST_ITEMS} items before (quintet threads show {thread.id} has all)")
-        for item in seen[-LAST_ITEMS:]:
+        if seen and seen[0].ordinal > 1:
+            self.note(f"  … {seen[0].ordinal - 1} items before (quintet threads show {thread.id} has all)")
+        for item in seen:
             if isinstance(item.body, UserMessage):
                 self._said(text_of(item.body), steered=item.body.steered)
             else:
