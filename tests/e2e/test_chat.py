@@ -91,7 +91,9 @@ def test_an_approval_shows_the_whole_command_and_is_answered_in_place(
     assert ("not now" in json.dumps(items)) != made  # the model is told the reason
 
 
-@pytest.mark.parametrize(("typed", "chosen"), [("2", "right"), ("LEFT", "left"), ("straight on", "straight on")])
+@pytest.mark.parametrize(
+    ("typed", "chosen"), [("2", "right"), ("LEFT", "left"), ("straight on", "straight on"), ("//etc", "/etc")]
+)
 def test_a_question_is_answered_by_number_label_or_words_of_ones_own(tmp_path: Path, typed: str, chosen: str) -> None:
     question = '{"question": "Which way?", "options": [{"label": "left"}, {"label": "right"}]}'
     write_home(tmp_path / "home", f'scope: turn\ntool_call: ask_user {{"questions": [{question}]}}\n---\ntext: end\n')
@@ -301,6 +303,8 @@ def test_model_agent_plan_threads_and_new_are_settings_of_the_thread(tmp_path: P
         screen.until(lambda text: text.count("> echo hello") == 2)
         screen.enter("/stats")
         screen.until("model calls")
+        screen.enter("/compact mind the names")
+        screen.until("making room")
         screen.enter("/exit")
         assert screen.ended() == 0
     assert len(quintet("threads", "list", "--json", home=home).lines) == 2

@@ -123,6 +123,14 @@ def test_nothing_in_markdown_reaches_a_terminal_unspelled(attack: str) -> None:
             assert not obeyed(text_of(line))  # before painting: what is laid out is what is shown
 
 
+@pytest.mark.req("security:S43a")
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_painting_spells_out_whatever_comes_in_a_span(attack: str) -> None:
+    for style in ("", "bold cyan"):
+        assert not obeyed(paint(((style, attack),), color=False))
+        assert not obeyed(paint(((style, attack),), color=True), drawing=True)
+
+
 def test_wrapping_keeps_styles_and_hangs_what_follows() -> None:
     line: Line = (("bold", "one two"), ("", " three "), ("cyan", "four"))
     assert wrapped(line, 11, plain("- "), plain("  ")) == [

@@ -96,7 +96,8 @@ class Asked:
         self._asking.again()
         approval = isinstance(asked.request, Approval)
         self._face.write([()])
-        self._write(describe(asked, REMEMBER_BY), diff=approval)
+        if approval:  # a question's words say all of it
+            self._write(describe(asked, REMEMBER_BY), diff=True)
         self._write(self._asking.words())
         self._face.ask("allow" if approval else "answer")
 

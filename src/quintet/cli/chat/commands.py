@@ -50,6 +50,11 @@ Ctrl-D       leave
 //…          send a text that begins with a slash"""
 
 
+def is_command(text: str) -> bool:
+    """Two slashes begin a text that begins with one."""
+    return text.startswith("/") and not text.startswith("//")
+
+
 async def obey(talk: Conversation, text: str) -> None:
     name, _, rest = text[1:].partition(" ")
     act = _ACTS.get(name.strip().lower())

@@ -12,7 +12,7 @@ import msgspec
 
 from quintet.app import App
 from quintet.cli.chat.asked import Asked
-from quintet.cli.chat.commands import obey
+from quintet.cli.chat.commands import is_command, obey
 from quintet.cli.chat.face import Face
 from quintet.cli.chat.live_turns import LiveTurns
 from quintet.cli.chat.tasks import Tasks
@@ -90,8 +90,8 @@ class Conversation:
     # --- what the face tells -----------------------------------------------------------------------------------------
     def submit(self, text: str) -> None:
         self._stopping = False
-        if self._asked.open and not text.startswith("/"):
-            self._asked.answer(text)
+        if self._asked.open and not is_command(text):
+            self._asked.answer(text.removeprefix("/") if text.startswith("//") else text)
         elif text.strip():
             self._said.put_nowait(text)
 
@@ -140,7 +140,7 @@ class Conversation:
         while True:
             text = await self._said.get()
             try:
-                if text.startswith("/") and not text.startswith("//"):
+                if is_command(text):
                     await obey(self, text)
                 else:
                     await self.say(text.removeprefix("/") if text.startswith("//") else text)

@@ -16,7 +16,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -195,7 +195,7 @@ class Panel:
         typing = has_focus(self._buffer)
         keys.add("enter", filter=typing)(self._send)
         keys.add("escape", "enter", filter=typing)(lambda event: self._buffer.insert_text("\n"))
-        keys.add("c-c")(self._stop)
+        keys.add("c-c", filter=~is_searching)(self._stop)  # a search is left by it, as everywhere
         keys.add("c-d", filter=typing & Condition(lambda: not self._buffer.text))(lambda event: self._leave())
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
         return keys
@@ -212,8 +212,7 @@ class Panel:
 
     def _stop(self, event: KeyPressEvent) -> None:
         assert self._talk is not None
-        if event.app.layout.search_links or not self._buffer.text or self._talk.running:
-            event.app.layout.focus(self._buffer)
+        if self._talk.running or not self._buffer.text:
             self._talk.interrupt()
         else:
             self._buffer.reset()

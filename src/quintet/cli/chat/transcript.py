@@ -97,8 +97,8 @@ class Transcript:
                 self.note("  the model has it now")
             case StepFinished(model=model, usage=usage):
                 self._used.setdefault(event.turn, Tally()).add(usage, self._models().info(model))
-            case TurnFinished(state=state) if event.thread == self._thread:
-                self._ended(event, state)
+            case TurnFinished():
+                self._ended(event, payload)
             case ItemAdded(item=item) if item.id in self._items:
                 return
         if words := noted(payload):
@@ -127,19 +127,20 @@ class Transcript:
         else:
             self.note(f"  the steer was not taken ({outcome.value.replace('_', ' ')})", "yellow")
 
-    def _ended(self, event: Event, state: TurnState) -> None:
-        for thread, voice in list(self._voices.items()):
-            voice.rest()
+    def _ended(self, event: Event, finished: TurnFinished) -> None:
+        """A turn of the thread, or of a subagent, whose lines say so."""
+        whose = "" if event.thread == self._thread else f"{event.thread[-4:]}│ "
+        for thread in [t for t in self._voices if not whose or t == event.thread]:
+            self._voices[thread].rest()
             if thread != self._thread:
                 del self._voices[thread]
-        assert isinstance(event.payload, TurnFinished)
-        error = event.payload.error
-        if state is not TurnState.DONE:
+        if finished.state is not TurnState.DONE:
+            error = finished.error
             why = f": {error.message} {error.next_step}".rstrip() if error else "."
-            self.note(f"The turn ended as {state}{why}", "yellow")
+            self.note(f"{whose}The turn ended as {finished.state}{why}", "yellow")
         used = self._used.pop(event.turn, None)
         if used is not None and used.input_tokens:
-            self.note(f"  {amounts.used(used)}")
+            self.note(f"{whose}  {amounts.used(used)}")
 
     def _voice(self, thread: str) -> Voice:
         if thread not in self._voices:
