@@ -55,6 +55,7 @@ faults: $(STAMP) ## fault suites at the figures of a release (hours)
 docs: $(STAMP) ## write the generated parts of docs/ anew
 	$(BIN)/python -m quintet.cli.docs docs
 	$(BIN)/python -m tests.requirement_index > docs/requirements.md
+	$(BIN)/python -m quintet.cli.manual > data/share/man/man1/quintet.1
 
 lock: $(STAMP) ## resolve and pin the dependencies anew, with hashes
 	$(BIN)/python -m pip install --quiet uv

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from quintet.domain.interaction import QuestionItem
+from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import Confine, Todo
-from quintet.domain.turn import Mode
+from quintet.domain.turn import Mode, TurnState
 
 
 class FakeToolContext:
@@ -23,6 +24,8 @@ class FakeToolContext:
         self.asked: list[QuestionItem] = []
         self.todos: list[Todo] = []
         self.planning: bool | None = None
+        self.assigned: list[Assignment] = []
+        self.report = Report("thr_child", "trn_child", "coder", TurnState.DONE, "done")
         self._answers = answers
         self._heard: list[tuple[Callable[[str], bool], asyncio.Event]] = []
 
@@ -41,6 +44,10 @@ class FakeToolContext:
 
     async def set_plan_mode(self, *, on: bool) -> None:
         self.planning = on
+
+    async def start_child(self, assignment: Assignment) -> Report:
+        self.assigned.append(assignment)
+        return self.report
 
     def said(self, stream: str | None = None) -> str:
         return "".join(text for name, text in self.output if stream in (None, name))

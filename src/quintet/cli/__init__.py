@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 COMMANDS = {
+    "demo": "see it work in half a minute: an edit, an approval, a test, undo; no key needed",
     "run": 'one headless turn: quintet run "read README.md"',
     "chat": "a conversation at this terminal: answers as they come, approvals in place",
     "threads": "list, show, search, diff, revert, export, import, fork, rename, steer, cancel, delete",
@@ -15,10 +16,15 @@ COMMANDS = {
     "models": "what would work now, with context and price; local servers: models --local",
     "auth": "keys of providers: set (tried with a real call), list, remove",
     "stats": "turns, tokens, cost, cache hits and tools, per day and model",
+    "policy": "what would be said to a call, and why: policy explain shell 'git push'",
+    "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
+    "doctor": "what works here, what does not, and the command that mends it",
     "gc": "prune what may go and say what it freed",
+    "backup": "the whole home but its keys as one file, made while others work",
     "repair": "salvage a damaged journal, keeping the old files",
     "methods": "the methods of a protocol",
+    "completion": "what a shell needs to complete quintet's words: bash, zsh, fish",
     "version": "version, home directory, log",
 }
 
@@ -48,6 +54,10 @@ def _run(words: list[str]) -> int:
         print(f"quintet {__version__}")
         return 0
     name = _command(words)
+    if name is None and not {"-h", "--help"} & set(words):
+        from quintet.cli.invoke import invoke
+
+        return invoke("overview", [*words, "overview"])
     if name not in COMMANDS or (words and words[0] in ("-h", "--help")):
         return _help(name if words and words[0] not in ("-h", "--help") else None, words)
     from quintet.cli.invoke import invoke

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -18,24 +17,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from quintet.cli import COMMANDS, exits
-from quintet.cli.invoke import common_flags
+from quintet.cli.words import actions_of, own_arguments, parser_of
 from quintet.domain.errors import all_error_classes
 from quintet.domain.event import KINDS, Kind
 
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
-_COMMON = ("help", "home", "json", "no_color")
-_EXITS = {
-    exits.DONE: "done",
-    exits.FAILED: "failed; the line on stderr says why and what to do",
-    exits.USAGE: "the command line, the prompt or config.toml is wrong; nothing was changed",
-    exits.DENIED: "approval was needed and nobody gave it",
-    exits.BUDGET: "a budget is spent; what was done until then is kept",
-    exits.PROVIDER: "the model or its configuration failed",
-    exits.STORAGE: "storage is full, read-only, damaged or of another version",
-    exits.NO_SERVER: "a server is needed and none runs (no command needs one in this version)",
-    exits.TIMEOUT: "the time limit was reached",
-    exits.INTERRUPTED: "cancelled or interrupted",
-}
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -115,24 +101,23 @@ def errors() -> str:
 
 
 def exit_codes() -> str:
-    return "\n".join(["| exit | meaning |", "|---|---|", *(f"| {n} | {words} |" for n, words in _EXITS.items())])
+    return "\n".join(
+        ["| exit | meaning |", "|---|---|", *(f"| {n} | {words} |" for n, words in exits.MEANINGS.items())]
+    )
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
 def commands() -> str:
     parts = []
     for name, summary in COMMANDS.items():
-        module = importlib.import_module(f"quintet.cli.{name}")
-        parser = argparse.ArgumentParser(prog=f"quintet {name}", add_help=False)
-        module.add_flags(parser, common_flags())
-        parts.append(f"## quintet {name}\n\n{summary[:1].upper()}{summary[1:]}.\n\n{_parser(parser)}".rstrip())
+        head = f"## quintet {name}\n\n{summary[:1].upper()}{summary[1:]}.\n\n"
+        parts.append(f"{head}{_parser(parser_of(name))}".rstrip())
     return "\n\n".join(parts)
 
 
 def _parser(parser: argparse.ArgumentParser) -> str:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return "\n\n".join(_action(parser.prog, name, inner) for name, inner in action.choices.items())
+    if actions := actions_of(parser):
+        return "\n\n".join(_action(parser.prog, name, inner) for name, inner in actions.items())
     return f"    {_usage(parser)}\n\n{_flags(parser)}"
 
 
@@ -142,8 +127,8 @@ def _action(prog: str, name: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:
-    given = [_positional(a) for a in _own(parser) if not a.option_strings]
-    flags = ["[flags]"] if any(a.option_strings for a in _own(parser)) else []
+    given = [_positional(a) for a in own_arguments(parser) if not a.option_strings]
+    flags = ["[flags]"] if any(a.option_strings for a in own_arguments(parser)) else []
     return " ".join([parser.prog, *flags, *given])
 
 
@@ -153,7 +138,7 @@ def _positional(action: argparse.Action) -> str:
 
 
 def _flags(parser: argparse.ArgumentParser) -> str:
-    rows = [f"| `{_spelled(a)}` | {_meaning(a)} |" for a in _own(parser) if a.option_strings or a.help]
+    rows = [f"| `{_spelled(a)}` | {_meaning(a)} |" for a in own_arguments(parser) if a.option_strings or a.help]
     return "\n".join(["| argument | meaning |", "|---|---|", *rows]) if rows else ""
 
 
@@ -175,10 +160,6 @@ def _meaning(action: argparse.Action) -> str:
     said = action.default not in (None, False, "", argparse.SUPPRESS) and "default" not in words
     default = f"default: {action.default}" if said and action.option_strings else ""
     return f"{words} ({default})" if words and default else words or default
-
-
-def _own(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    return (a for a in parser._actions if a.dest not in _COMMON)
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -52,13 +52,13 @@ def _show(invocation: Invocation, entry: Event | Gap) -> None:
         first, last = gap_cursors(entry)
         invocation.screen.line(f"--- deltas from {first} to {last} are no longer kept ---")
     else:
-        words = safe_line(_words(entry))
+        words = safe_line(gist(entry))
         invocation.screen.line(
             f"{public_number(entry.seq)}  {iso(entry.at_ms)[11:23]}  {entry.thread}  {entry.kind}  {words}"
         )
 
 
-def _words(event: Event) -> str:
+def gist(event: Event) -> str:
     """The gist of an event, in a few words; `--json` has all of it."""
     match event.payload:
         case None:

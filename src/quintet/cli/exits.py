@@ -16,6 +16,19 @@ NO_SERVER = 7
 TIMEOUT = 124
 INTERRUPTED = 130
 
+MEANINGS = {
+    DONE: "done",
+    FAILED: "failed; the line on stderr says why and what to do",
+    USAGE: "the command line, the prompt or config.toml is wrong; nothing was changed",
+    DENIED: "approval was needed and nobody gave it",
+    BUDGET: "a budget is spent; what was done until then is kept",
+    PROVIDER: "the model or its configuration failed",
+    STORAGE: "storage is full, read-only, damaged or of another version",
+    NO_SERVER: "a server is needed and none runs (no command needs one in this version)",
+    TIMEOUT: "the time limit was reached",
+    INTERRUPTED: "cancelled or interrupted",
+}
+
 BY_CODE = {
     "not_found": FAILED,
     "invalid": USAGE,

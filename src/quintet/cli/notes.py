@@ -7,10 +7,12 @@ from quintet.domain.event import (
     CompactionFinished,
     CompactionStarted,
     EffectUnknown,
+    HookResolved,
     StepFellBack,
     StepRetried,
     ThreadUpdated,
 )
+from quintet.domain.hook import HookAction
 from quintet.domain.interaction import Decision, Verdict
 from quintet.domain.principal import ENGINE
 from quintet.domain.shown import shown_line
@@ -25,22 +27,33 @@ _SILENCES = {
 }
 
 
-def noted(payload: AnyPayload | None) -> str:
-    """Empty for what has a form of its own, or is not worth a line."""
+def noted(payload: AnyPayload | None) -> list[str]:
+    """Nothing for what has a form of its own, or is not worth a line."""
     match payload:
         case StepRetried(attempt=attempt, reason=reason):
-            return f"trying again ({attempt}): {reason}"
+            return [f"trying again ({attempt}): {reason}"]
         case CompactionStarted():
-            return "making room: the older part of this thread gives way"
+            return ["making room: the older part of this thread gives way"]
         case CompactionFinished():
-            return compaction_words(payload)
+            return [compaction_words(payload)]
         case StepFellBack(model=model, next_model=following, reason=reason):
-            return f"{model} cannot answer ({reason}); asking {following}"
+            return [f"{model} cannot answer ({reason}); asking {following}"]
         case ThreadUpdated(plan_mode=bool(on)):
-            return f"plan mode is {'on' if on else 'off'}"
+            return [f"plan mode is {'on' if on else 'off'}"]
         case EffectUnknown(title=title):
-            return f"UNKNOWN EFFECT: {shown_line(title)}"
-    return ""
+            return [f"UNKNOWN EFFECT: {shown_line(title)}"]
+        case HookResolved():
+            return hook_lines(payload)
+    return []
+
+
+def hook_lines(resolved: HookResolved) -> list[str]:
+    """What hooks held back, and which could not say anything. Those that let a thing pass are no news."""
+    at = f"hook {resolved.event}{f' {shown_line(resolved.target)}' if resolved.target else ''}"
+    lines = [f"{at}: {shown_line(problem)}" for problem in resolved.problems]
+    if resolved.action is HookAction.BLOCK:
+        lines.append(f"{at}: blocked by {shown_line(resolved.by)}: {shown_line(resolved.reason)}")
+    return lines
 
 
 def compaction_words(finished: CompactionFinished) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from quintet.cli.approvals import describe
 from quintet.cli.asking import REMEMBER_BY, Asking
 from quintet.domain.errors import AlreadyResolved, QuintetError
-from quintet.domain.interaction import ExternalCall, Interaction, Verdict
+from quintet.domain.interaction import ExternalCall, HookRequest, Interaction, Verdict
 from quintet.domain.principal import Principal
 from quintet.engine.interactions import Answer, Interactions
 
@@ -30,7 +30,7 @@ class Prompt:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ask(self, interaction: Interaction) -> None:
-        if isinstance(interaction.request, ExternalCall):
+        if isinstance(interaction.request, ExternalCall | HookRequest):
             self._note(describe(interaction))  # its client answers, nobody at a terminal can
         elif self._asking.add(interaction):
             self._show()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from pathlib import Path
 
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
+from quintet.cli.progress import Progress
 from quintet.config import home_directory
 from quintet.domain.errors import StorageDamaged
 from quintet.journal.repair import Report, repair
@@ -38,7 +38,7 @@ async def run(invocation: Invocation) -> int:
     home = Path(home_directory(invocation.home, os.environ))
     _check_home(home)
     with ServerLock(home):
-        shown = _Progress(invocation)
+        shown = Progress(invocation.screen)
         report = await repair(home, dry_run=flags.dry_run, start_anew=flags.start_anew, progress=shown)
     if invocation.json:
         invocation.screen.raw(encode_line(report))
@@ -52,20 +52,6 @@ def _check_home(home: Path) -> None:
     """Nothing is made where nothing was, not even a directory for locks."""
     if not home.is_dir():
         raise StorageDamaged(f"There is no journal in {home}.", next_step="Name its home with `--home`.")
-
-
-class _Progress:
-    """A line a second, once it has taken longer than one."""
-
-    def __init__(self, invocation: Invocation) -> None:
-        self._note = invocation.screen.note
-        self._next = time.monotonic() + 1
-
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + 1
-            self._note(f"quintet: {doing}: {done} of {total}")
 
 
 def _lines(report: Report) -> list[str]:

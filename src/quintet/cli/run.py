@@ -20,6 +20,7 @@ from quintet.cli.prompt_text import read_prompt
 from quintet.cli.stopping import Stopping
 from quintet.cli.terminal import OutputFailed
 from quintet.cli.thread_choice import chosen, configure
+from quintet.cli.turn_tree import TurnTree
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, QuintetError
 from quintet.domain.event import Event, TurnFinished
@@ -136,11 +137,12 @@ async def _watch(app: App, turn: Turn, subscription: Subscription, view: TurnVie
     ending = asyncio.create_task(app.turns.wait(turn.id))
     if folded:
         ended = await ending
+        tree = TurnTree(app.journal, turn.id)
         async for entry in replay(app.journal, 0, subscription.root):
-            if isinstance(entry, Event) and entry.turn == turn.id:
-                view.show(entry)
+            if isinstance(entry, Event) and await tree.holds(entry):
+                view.show(entry, tree.prefix(entry))
         return ended
-    showing = asyncio.create_task(_show(turn, subscription, view))
+    showing = asyncio.create_task(_show(app, turn, subscription, view))
     leaving = asyncio.create_task(_reader_leaves())
     try:
         await asyncio.wait({ending, showing, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -198,10 +200,11 @@ async def _reader_leaves() -> None:
         loop.remove_reader(descriptor)
 
 
-async def _show(turn: Turn, subscription: Subscription, view: TurnView) -> None:
+async def _show(app: App, turn: Turn, subscription: Subscription, view: TurnView) -> None:
+    tree = TurnTree(app.journal, turn.id)
     async for entry in subscription:
-        if isinstance(entry, Event) and entry.turn in ("", turn.id):
-            view.show(entry)
+        if isinstance(entry, Event) and (await tree.holds(entry) or not entry.turn):
+            view.show(entry, tree.prefix(entry))
             if entry.turn == turn.id and isinstance(entry.payload, TurnFinished):
                 return
 

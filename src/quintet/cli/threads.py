@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import os
 import sys
@@ -30,6 +31,7 @@ from quintet.domain.thread import Thread, ThreadQuery
 from quintet.domain.turn import TurnState
 
 ME = local("cli")
+FORMATS = ("jsonl", "md", "html")
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -50,9 +52,13 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     searching.add_argument("-n", "--limit", type=positive, default=20, help="at most so many (20)")
     reverting.add_actions(action)
     compacting.add_action(action)
-    exporting = action("export", "one thread as a file of JSON lines")
+    exporting = action("export", "one thread as a file: JSON lines that can be imported, or a document for people")
     exporting.add_argument("thread")
-    exporting.add_argument("-o", "--output", type=Path, help="file to write (else stdout); never overwritten")
+    exporting.add_argument("-o", "--output", help="file to write (else stdout); a new one, readable by you alone")
+    exporting.add_argument(
+        "--format", choices=FORMATS, help="jsonl (all of it), md or html (else by the file's ending, jsonl)"
+    )
+    exporting.add_argument("--force", action="store_true", help="replace the file if it is there")
     importing = action("import", "a new thread from an exported file")
     importing.add_argument("file", help="file, or - for stdin")
     importing.add_argument("--cwd", default="", help="working directory of the new thread (else the current one)")
@@ -99,6 +105,7 @@ async def _list(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(encode_line({**msgspec.to_builtins(thread), "state": state}))
         else:
             title = safe_line(thread.title) or "(no title)"
+            title += f"  (subagent {safe_line(thread.settings.agent)} of {thread.parent})" if thread.parent else ""
             invocation.screen.line(f"{thread.id}  {iso(thread.updated_ms)[:16]}  {state:<11} {title}")
     if not page and not invocation.json:
         invocation.screen.note('No threads yet. Start one with: quintet run "help"')
@@ -119,12 +126,14 @@ async def _show(invocation: Invocation, app: App) -> int:
     thread = opened.thread
     items = await app.threads.items(thread.id)
     unknown = await app.journal.unknown_effects(thread.id)
+    children = await app.threads.children(thread.id)
     if invocation.json:
         invocation.screen.raw(
             encode_line(
                 {
                     "thread": thread,
                     "items": [{**msgspec.to_builtins(i), "hidden": thread.view.is_hidden(i.ordinal)} for i in items],
+                    "children": [child.id for child in children],
                     "unknown_effects": [msgspec.to_builtins(e.payload) for e in unknown],
                 }
             )
@@ -139,6 +148,11 @@ async def _show(invocation: Invocation, app: App) -> int:
     if turns and turns[-1].state not in (TurnState.DONE, TurnState.RUNNING, TurnState.QUEUED):
         why = turns[-1].error.message if turns[-1].error else ""
         screen.line(f"  the last turn ended as {turns[-1].state}. {why}".rstrip())
+    if thread.parent:
+        screen.line(f"  subagent {safe_line(thread.settings.agent)} of {thread.parent}")
+    for child in children:
+        words = f"{safe_line(child.settings.agent)} {child.id}  {await _state(app, child)}  {safe_line(child.title)}"
+        screen.line(f"  subagent {words}")
     for event in unknown:
         title = getattr(event.payload, "title", "an effect")
         screen.line(
@@ -175,25 +189,37 @@ async def _search(invocation: Invocation, app: App) -> int:
 
 
 async def _export(invocation: Invocation, app: App) -> int:
-    from quintet.engine.transfer import export_thread
+    from quintet.workspace.exports import write_export
+    from quintet.workspace.files import on_disk
+    from quintet.workspace.paths import PathGuard
 
-    lines = await export_thread(app.threads, await app.threads.find(invocation.flags.thread))
-    target: Path | None = invocation.flags.output
+    target: str | None = invocation.flags.output
+    lines = await _document(app, await app.threads.find(invocation.flags.thread), _format(invocation))
     if target is None:
         for line in lines:
             invocation.screen.raw(escaped(line))
         return 0
-    try:
-        # Everything that was said is in it: for its owner's eyes only, from the first byte.
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines(lines)
-    except FileExistsError:
-        raise Invalid(f"{target} exists already.", next_step="Name another file; nothing was overwritten.") from None
-    except OSError as error:
-        raise Invalid(f"{target} cannot be written: {error.strerror}.", next_step="Name another file.") from None
-    invocation.screen.note(f"Wrote {target}.")
+    # Everything that was said is in it: for its owner's eyes only, from the first byte.
+    guard, here = PathGuard(str(app.home)), os.getcwd()
+    place = await on_disk(write_export, guard, target, lines, cwd=here, force=invocation.flags.force)
+    invocation.screen.note(f"Wrote {place.shown}.")
     return 0
+
+
+def _format(invocation: Invocation) -> str:
+    ending = (invocation.flags.output or "").rpartition(".")[2].lower()
+    return invocation.flags.format or (ending if ending in FORMATS else "jsonl")
+
+
+async def _document(app: App, thread: str, form: str) -> Iterator[bytes]:
+    from quintet.engine.documents.html import html
+    from quintet.engine.documents.markdown import markdown
+    from quintet.engine.transfer import export_thread
+
+    if form == "jsonl":
+        return await export_thread(app.threads, thread)
+    found, items = (await app.threads.get(thread)).thread, await app.threads.items(thread)
+    return (piece.encode() for piece in (html if form == "html" else markdown)(found, items))
 
 
 async def _import(invocation: Invocation, app: App) -> int:
@@ -253,7 +279,14 @@ async def _delete(invocation: Invocation, app: App) -> int:
     await app.threads.delete(thread, ME)
     if not invocation.json:
         invocation.screen.note(f"Deleted {thread}.")
+        if kept := await asyncio.to_thread(_backups, app.home / "backups"):
+            # They are the person's own to keep or to remove; but nobody should believe that nothing is left.
+            invocation.screen.note(f"Backups may still hold it: {', '.join(kept)}")
     return 0
+
+
+def _backups(directory: Path) -> list[str]:
+    return sorted(str(path) for path in directory.iterdir()) if directory.is_dir() else []
 
 
 def _tell_thread(invocation: Invocation, thread: Thread) -> int:

@@ -21,11 +21,11 @@ from quintet.domain.event import (
     ToolFinished,
     ToolStarted,
 )
-from quintet.domain.interaction import Approval, Interaction, Question
+from quintet.domain.interaction import Approval, HookRequest, Interaction, Question
 from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolResult
 from quintet.domain.ports import Models
 from quintet.domain.principal import Principal
-from quintet.domain.shown import shown_line
+from quintet.domain.shown import shown, shown_line
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
 from quintet.engine.answer_form import bare
@@ -37,7 +37,9 @@ class TurnView(Protocol):
     denied: bool  # something was not done because nobody allowed it
 
     def begin(self, thread: Thread, turn: Turn) -> None: ...
-    def show(self, event: Event) -> None: ...
+    def show(self, event: Event, whose: str = "") -> None:
+        """`whose` is what lines about a subagent begin with."""
+
     def end(self, turn: Turn) -> None: ...
 
 
@@ -49,7 +51,7 @@ class JsonView:
     def begin(self, thread: Thread, turn: Turn) -> None:
         """Everything is in the events."""
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Event, whose: str = "") -> None:
         self.denied = self.denied or _denied(event)
         self._screen.raw(event_line(event))
 
@@ -79,19 +81,28 @@ class TextView:
         self._waits = waits
         self._prompt = Prompt(self._note, interactions, me) if prompts else None
         self._streamed: set[str] = set()
+        self._hooks: set[str] = set()  # open requests to hooks of a client
         self._mid_line = False
         self._cwd = ""
+        self._whose = ""  # what each line begins with: a subagent's name while something of it is shown
         self.denied = False
 
     def begin(self, thread: Thread, turn: Turn) -> None:
         self._cwd = thread.settings.cwd
         self._screen.note(f"thread {thread.id}")
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Event, whose: str = "") -> None:
         self.denied = self.denied or _denied(event)
+        self._whose = whose
+        self._show(event)
+        self._whose = ""
+
+    def _show(self, event: Event) -> None:
         match event.payload:
-            case TextDelta() if self._only_json:
-                pass
+            case TextDelta() if self._only_json or self._whose:
+                pass  # several may speak at once: what a subagent says is shown when it is whole
+            case ItemAdded(item=item) if self._whose and isinstance(item.body, AssistantMessage):
+                self._note(shown(item.body.text))
             case ItemAdded(item=item) if self._only_json and isinstance(item.body, AssistantMessage):
                 self._answer = item.body.text
             case TextDelta(item=item, text=text):
@@ -113,7 +124,10 @@ class TextView:
             case StepFinished(model=model, usage=usage):
                 self._used.add(usage, self._models.info(model))
             case InteractionRequested(interaction=asked):
+                self._whose = ""  # the request itself says who asks
                 self._asked(asked)
+            case InteractionResolved(interaction=interaction) if interaction in self._hooks:
+                self._hooks.discard(interaction)  # what came of it is told with all hooks of its moment
             case InteractionResolved(interaction=interaction, decision=decision):
                 if self._prompt:
                     self._prompt.resolved(interaction)
@@ -121,7 +135,7 @@ class TextView:
                 if self._prompt:
                     self._prompt.go_on()
             case payload:
-                if words := noted(payload):
+                for words in noted(payload):
                     self._note(f"  {words}")
 
     def end(self, turn: Turn) -> None:
@@ -136,6 +150,8 @@ class TextView:
             self._note(f"The turn ended as {turn.state}: {turn.error.message} {turn.error.next_step}".rstrip())
 
     def _asked(self, interaction: Interaction) -> None:
+        if isinstance(interaction.request, HookRequest):
+            self._hooks.add(interaction.id)
         if self._prompt:
             self._prompt.ask(interaction)
             return
@@ -159,7 +175,7 @@ class TextView:
 
     def _note(self, text: str) -> None:
         self._end_line()
-        self._screen.note(text)
+        self._screen.note("\n".join(f"{self._whose}{line}" for line in text.split("\n")) if self._whose else text)
 
 
 def _denied(event: Event) -> bool:

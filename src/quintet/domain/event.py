@@ -12,6 +12,7 @@ from quintet.domain.checkpoint import FileChange, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.grant import Grant
+from quintet.domain.hook import HookAction, HookEvent
 from quintet.domain.ids import event_id
 from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item, ResultStatus
@@ -221,6 +222,29 @@ class CompactionFinished(Payload, frozen=True):
     error: ErrorInfo | None = None
 
 
+class HookTriggered(Payload, frozen=True):
+    """Hooks are about to be asked: so many, all at once. Committed before the first of them is run."""
+
+    event: HookEvent
+    target: str = ""  # what matchers are compared with: a tool's name, an agent's, a reason
+    count: int = 1
+    call_id: str = ""
+    sources: tuple[str, ...] = ()  # where each is written, or whose it is
+
+
+class HookResolved(Payload, frozen=True):
+    """What they said together. The first block counts."""
+
+    event: HookEvent
+    action: HookAction
+    target: str = ""
+    reason: str = ""
+    by: str = ""  # where the hook that blocked is written, or whose it is
+    duration_ms: int = 0
+    problems: tuple[str, ...] = ()  # hooks that could not say anything, or were not heard, and why
+    call_id: str = ""
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -265,19 +289,20 @@ class Kind(msgspec.Struct, frozen=True):
     payload: type[AnyPayload]
     durability: Durability
     leased: bool  # only the owner of the thread's current epoch may write it
+    audited: bool = False  # who asked, decided, ran, granted, restored or deleted: has a row in the audit chain
 
 
 FACT, DELTA = Durability.FACT, Durability.DELTA
 KINDS: tuple[Kind, ...] = (
     Kind("thread.created", ThreadCreated, FACT, leased=False),
     Kind("thread.updated", ThreadUpdated, FACT, leased=False),
-    Kind("thread.deleted", ThreadDeleted, FACT, leased=False),
+    Kind("thread.deleted", ThreadDeleted, FACT, leased=False, audited=True),
     Kind("thread.view_changed", ViewChanged, FACT, leased=False),
-    Kind("turn.queued", TurnQueued, FACT, leased=False),
+    Kind("turn.queued", TurnQueued, FACT, leased=False, audited=True),
     Kind("turn.started", TurnStarted, FACT, leased=True),
     Kind("turn.steered", TurnSteered, FACT, leased=True),
     Kind("turn.cancel_requested", TurnCancelRequested, FACT, leased=True),
-    Kind("turn.finished", TurnFinished, FACT, leased=True),
+    Kind("turn.finished", TurnFinished, FACT, leased=True, audited=True),
     Kind("step.started", StepStarted, FACT, leased=True),
     Kind("step.retried", StepRetried, FACT, leased=True),
     Kind("step.finished", StepFinished, FACT, leased=True),
@@ -289,19 +314,21 @@ KINDS: tuple[Kind, ...] = (
     Kind("reasoning.delta", ReasoningDelta, DELTA, leased=True),
     Kind("tool.input_delta", ToolInputDelta, DELTA, leased=True),
     Kind("tool.output_delta", ToolOutputDelta, DELTA, leased=True),
-    Kind("tool.started", ToolStarted, FACT, leased=True),
-    Kind("tool.finished", ToolFinished, FACT, leased=True),
-    Kind("effect.unknown", EffectUnknown, FACT, leased=True),
-    Kind("interaction.requested", InteractionRequested, FACT, leased=True),
-    Kind("interaction.resolved", InteractionResolved, FACT, leased=False),
-    Kind("grant.made", GrantMade, FACT, leased=False),
-    Kind("grant.revoked", GrantRevoked, FACT, leased=False),
-    Kind("command.posted", CommandPosted, FACT, leased=False),
+    Kind("tool.started", ToolStarted, FACT, leased=True, audited=True),
+    Kind("tool.finished", ToolFinished, FACT, leased=True, audited=True),
+    Kind("effect.unknown", EffectUnknown, FACT, leased=True, audited=True),
+    Kind("interaction.requested", InteractionRequested, FACT, leased=True, audited=True),
+    Kind("interaction.resolved", InteractionResolved, FACT, leased=False, audited=True),
+    Kind("grant.made", GrantMade, FACT, leased=False, audited=True),
+    Kind("grant.revoked", GrantRevoked, FACT, leased=False, audited=True),
+    Kind("command.posted", CommandPosted, FACT, leased=False, audited=True),
     Kind("command.settled", CommandSettled, FACT, leased=False),
+    Kind("hook.triggered", HookTriggered, FACT, leased=False, audited=True),
+    Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),
     Kind("checkpoint.settled", CheckpointSettled, FACT, leased=True),
-    Kind("files.restored", FilesRestored, FACT, leased=False),
+    Kind("files.restored", FilesRestored, FACT, leased=False, audited=True),
 )
 KIND_BY_NAME = {k.name: k for k in KINDS}
 KIND_OF = {k.payload: k for k in KINDS}

@@ -7,15 +7,18 @@ from typing import Any, Protocol
 
 import msgspec
 
+from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import QuintetError
 from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
+from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
 from quintet.domain.project import Project
+from quintet.domain.subagent import Assignment, Report
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.thread import Handle, SearchHit, Thread, ThreadQuery
 from quintet.domain.tool import CallScope, Confine, Prepared, Todo, ToolOutcome, ToolSpec
@@ -60,6 +63,16 @@ class MemoryHook(Protocol):
         """What a turn working here should remember, or nothing. The same while nothing new was learnt."""
 
 
+class Hooks(Protocol):
+    """Runs the commands of hooks."""
+
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
+        """Within the hook's own time. Never raises for what a command does; a cancel ends its whole tree."""
+
+    async def digest(self, hook: Hook, cwd: str) -> str:
+        """Of everything that would run, as it is now: the row and the files its command runs."""
+
+
 class Results(Protocol):
     """Keeps what was too long for the model, whole, for as long as its thread lives."""
 
@@ -100,6 +113,9 @@ class ToolContext(Protocol):
     async def set_plan_mode(self, *, on: bool) -> None:
         """For this thread, from now on."""
 
+    async def start_child(self, assignment: Assignment) -> Report:
+        """Have a subagent do it, and wait for its end."""
+
 
 class Tool(Protocol):
     @property
@@ -134,8 +150,12 @@ class FileHistory(Protocol):
         """Before a call: keep these paths, or (None) everything in the directory that git could not give back. The
         contents are on disk when this returns."""
 
-    async def compare(self, secured: Secured) -> Compared:
-        """After the call: what it touched, with the contents before and after kept. Untouched ones are let go."""
+    async def still_runs(self, secured: Secured) -> None:
+        """Said now and then while the call runs, so that its last moment is roughly known should its process die."""
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
+        """After the call: what it touched, with the contents before and after kept. Untouched ones are let go.
+        `cut_off`: nobody saw its end, so what changed after it was last said to run is told as late."""
 
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         """What stands at these paths now; `keep` also puts the contents aside."""
@@ -257,6 +277,9 @@ class Journal(Protocol):
         """NotFound when it never was or is deleted."""
 
     async def threads(self, query: ThreadQuery) -> list[Thread]: ...
+    async def tree(self, thread: str) -> list[Thread]:
+        """Its root and every thread below that, deepest first; what is deleted left out."""
+
     async def items(self, thread: str, *, after: int = 0, limit: int = 500, newest: bool = False) -> list[Item]:
         """Items by ordinal; `newest` gives the last `limit` ones (still ascending)."""
 
@@ -271,6 +294,12 @@ class Journal(Protocol):
         """Commands without outcome, oldest first."""
 
     async def command(self, command: str) -> Command: ...
+    async def audit(self, *, after: int = 0, limit: int = 500) -> list[AuditRow]:
+        """Rows of the audit chain after this number, oldest first."""
+
+    async def verify_audit(self, expected: str = "", progress: Callable[[str, int, int], None] = ...) -> Verified:
+        """The whole chain, looked at; `expected` is the name of a row that must be in it."""
+
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         """effect.unknown events, newest first."""
 

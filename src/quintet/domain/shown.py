@@ -16,8 +16,12 @@ _PADDING = re.compile(rf" {{{LONG_BLANK},}}|\n(?:[ \t]*\n){{4,}}")
 
 def shown(text: str) -> str:
     """Newlines and tabs stay; long stretches of nothing are counted instead of shown."""
-    plain = "".join(c if _seen(c) else _spelled(c) for c in text)
-    return _PADDING.sub(_counted, plain)
+    return _PADDING.sub(_counted, spelled_out(text))
+
+
+def spelled_out(text: str) -> str:
+    """The same with every blank in its place: for documents, where nobody decides by what is in sight."""
+    return "".join(c if _seen(c) else _spelled(c) for c in text)
 
 
 def shown_line(text: str) -> str:

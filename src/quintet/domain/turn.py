@@ -58,6 +58,8 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     finished_ms: int = 0
     error: ErrorInfo | None = None
     cancelling: bool = False  # its owner has accepted a cancel or is shutting down
+    for_turn: str = ""  # of a subagent: the turn of the parent thread whose call it works for
+    for_call: str = ""
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -7,10 +7,13 @@ take one over. Knows no files; those who read them hand in what they found.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.errors import Invalid, NotFound
+from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Mode
 
 INSTRUCTIONS = (
@@ -32,6 +35,14 @@ ALWAYS_OFFERED = frozenset({"read_result", "exit_plan_mode"})
 
 def may_use(agent: Agent, tool: str) -> bool:
     return agent.tools is None or tool in agent.tools or tool in ALWAYS_OFFERED
+
+
+def offering(spec: ToolSpec, agents: Sequence[Agent]) -> ToolSpec:
+    """The tool, saying whom work can be given to. What a project says of its agents is not for this place."""
+    lines = [f"- {a.name}: {'one of the project' if a.of_project else a.description}" for a in agents]
+    return (
+        msgspec.structs.replace(spec, description="\n".join([spec.description, "Agents:", *lines])) if lines else spec
+    )
 
 
 class Agents:

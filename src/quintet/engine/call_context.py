@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from quintet.domain.event import ThreadUpdated, TodoUpdated, ToolOutputDelta
 from quintet.domain.interaction import QuestionItem
 from quintet.domain.item import ToolCall
+from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import Confine, Prepared, Todo
 from quintet.domain.turn import Mode
 from quintet.engine.clearance import Clearance
@@ -15,13 +16,20 @@ from quintet.engine.feed import Feed
 from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable
+from quintet.engine.subagents import Subagents
 
 
 class CallContext:
     """Plays domain.ports.ToolContext for one call."""
 
     def __init__(
-        self, feed: Feed, running: RunningTurn, clearance: Clearance, call: ToolCall, prepared: Prepared
+        self,
+        feed: Feed,
+        running: RunningTurn,
+        clearance: Clearance,
+        subagents: Subagents,
+        call: ToolCall,
+        prepared: Prepared,
     ) -> None:
         self.cwd = prepared.cwd or running.thread.settings.cwd
         self.thread = running.thread.id
@@ -30,6 +38,8 @@ class CallContext:
         self._lease = running.lease
         self._running = running
         self._clearance = clearance
+        self._subagents = subagents
+        self.child = ""  # the thread of the subagent that works for the call
         self._name = call.name
         self._index = 0
         self._streams: dict[str, RedactedStream | None] = {}
@@ -76,3 +86,9 @@ class CallContext:
         if on:
             self._running.planning = True  # stricter at once; looser from the next step on, when the journal has it
         await self._feed.say(self._lease, ThreadUpdated(plan_mode=on))
+
+    async def start_child(self, assignment: Assignment) -> Report:
+        def known(child: str) -> None:
+            self.child = child
+
+        return await self._subagents.work(self._running, self.call_id, assignment, known)

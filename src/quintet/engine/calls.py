@@ -24,6 +24,7 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable_outcome
+from quintet.engine.subagents import Subagents
 
 ROUNDS = 5  # how often a call that keeps changing is put forward
 _BINDING = ("digest", "command", "cwd", "paths", "diff", "confined", "network", "content")
@@ -37,6 +38,7 @@ class Calls:
         policy: Policy,
         checkpoints: Checkpoints,
         running: RunningTurn,
+        subagents: Subagents,
         *,
         results: Results | None = None,
     ) -> None:
@@ -45,8 +47,11 @@ class Calls:
         self._checkpoints = checkpoints
         self._running = running
         self._clearance = Clearance(feed, interactions, policy, running)
+        self._subagents = subagents
+        self._children: dict[str, str] = {}  # by call: the thread of the subagent that works for it
         self.open: dict[str, ToolCall] = {}  # asked for by the model, no result in the journal yet
         self._started: set[str] = set()  # whose intent is in the journal
+        self._ran: set[str] = set()  # by a tool, here or at the client
         self._outcomes: dict[str, tuple[ToolOutcome, int]] = {}  # what came of a call, and how long it took
         self._guarded: dict[str, Guarded] = {}  # whose files were put aside
         self._settled: dict[str, CheckpointSettled] = {}  # what they have changed, not in the journal yet
@@ -72,6 +77,9 @@ class Calls:
             # Kept until it is in the journal: what has happened must not be forgotten because a commit failed.
             self._keep(call, cut(outcome), begun_s)
             outcome = await self._capping.of(self._running.thread.id, outcome)
+            if call.call_id in self._ran:
+                # Before comparing: what a hook changes here, a formatter say, is part of what the call did.
+                outcome = await self._running.moments.after_call(call, outcome)
             outcome = await self._compared(call, outcome)
         except asyncio.CancelledError:
             await self._compare_in_haste(call)
@@ -140,11 +148,12 @@ class Calls:
 
     async def _cleared(self, call: ToolCall) -> ToolOutcome:
         """Run exactly what was agreed to: what has changed by then is put forward again, a few times."""
-        prepared, spec, tool = await self._prepare(call)
+        prepared, spec, tool = await self._hooked(call)
         drifted = False
         for _ in range(ROUNDS):
             cleared = await self._clearance.of(call, spec, prepared, drifted=drifted)
             if tool is None:
+                self._ran.add(call.call_id)
                 return await self._clearance.external(call)
             await self._guard(call, spec, prepared)
             now = (await self._prepare(call))[0] if cleared.asked else prepared
@@ -167,6 +176,16 @@ class Calls:
             "What this call would do changed each time before it could run, so it was not run.", ResultStatus.DENIED
         )
 
+    async def _hooked(self, call: ToolCall) -> tuple[Prepared, ToolSpec, Tool | None]:
+        """The call, unless a hook blocks it. What hooks did meanwhile may have changed what it would do."""
+        found, moments = await self._prepare(call), self._running.moments
+        if not moments.hears_calls(call):
+            return found
+        verdict = await moments.before_call(call)
+        if verdict.blocks:
+            raise Refused(f"A hook blocked this call: {verdict.reason}", ResultStatus.DENIED)
+        return await self._prepare(call)
+
     async def _withdraw(self, call: ToolCall) -> None:
         """The tool saw at the last moment that it is no longer what was agreed to: the intent ends, nothing was run."""
         guarded = self._unguard(call)
@@ -175,13 +194,17 @@ class Calls:
             ended.append(CheckpointSettled(call.call_id, call.name, guarded.secured.directory, exact=guarded.exact))
         await self._feed.say(self._running.lease, *ended, ToolFinished(call.call_id, call.name, ResultStatus.DENIED))
         self._started.discard(call.call_id)
+        self._ran.discard(call.call_id)
 
     async def _use(self, tool: Tool, call: ToolCall, prepared: Prepared) -> ToolOutcome:
-        context = CallContext(self._feed, self._running, self._clearance, call, prepared)
+        self._ran.add(call.call_id)
+        context = CallContext(self._feed, self._running, self._clearance, self._subagents, call, prepared)
         try:
             return await tool.run(prepared, context)
         finally:
             context.release()
+            if context.child:
+                self._children[call.call_id] = context.child
 
     async def _prepare(self, call: ToolCall) -> tuple[Prepared, ToolSpec, Tool | None]:
         running, starter = self._running, self._running.starter
@@ -213,7 +236,9 @@ class Calls:
         """For the turn's last commit: a result for every call that has none in the journal."""
         payloads: list[AnyPayload] = []
         for call in self.open.values():
-            unfinished = ToolOutcome("The turn ended before this call had a result.", ResultStatus.CANCELLED)
+            child = self._children.get(call.call_id)
+            words = f" What the subagent did until then is in {child}; `resume` goes on with it." if child else ""
+            unfinished = ToolOutcome(f"The turn ended before this call had a result.{words}", ResultStatus.CANCELLED)
             payloads += self._result(call, *self._outcomes.get(call.call_id, (unfinished, 0)))
         return payloads
 

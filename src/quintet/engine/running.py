@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 
 from quintet.domain.agent import Agent
 from quintet.domain.command import Command
+from quintet.domain.subagent import DEEPEST, NOT_BELOW, TOOL
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
-from quintet.engine.agents import CODER, may_use
+from quintet.engine.agents import CODER, may_use, offering
+from quintet.engine.hooks import AllHooks
+from quintet.engine.moments import Moments
 from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.starter import Starter
 
@@ -24,6 +28,8 @@ class RunningTurn:
         starter: Starter,
         project: ProjectPolicy | None = None,
         compact: str | None = None,
+        above: RunningTurn | None = None,
+        hooks: AllHooks | None = None,
     ) -> None:
         self.turn = turn
         self.thread = thread
@@ -31,7 +37,9 @@ class RunningTurn:
         self.starter = starter
         self.project = project or ProjectPolicy()  # what the project's own files add, as they were when it began
         self.compact = compact  # not None: the turn is there to compact the thread, with these wishes
+        self.above = above  # the turn whose call this one works for, in the thread above
         self.agent = CODER  # until it is known which one the thread wants
+        self.others: tuple[Agent, ...] = ()  # whom it may give work to
         self.planning = thread.settings.plan_mode  # as it is now: the thread's setting may change while the turn runs
         self._mode = strictest(turn.mode, self.project.mode)
         self._loosest = self._mode  # what no change of mode goes beyond
@@ -40,13 +48,26 @@ class RunningTurn:
         self.closing = False  # the last commit is under way: commands that come now are too late
         self.stopped_as: TurnState | None = None
         self.stop_reason = ""
+        self.moments = Moments(hooks, self)
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
 
     @property
     def mode(self) -> Mode:
         """How much may happen now. In plan mode nothing is changed; after it the turn is what it was before."""
-        return Mode.READ_ONLY if self.planning else self._mode
+        own = Mode.READ_ONLY if self.planning else self._mode
+        return strictest(own, self.above.mode) if self.above else own
+
+    @property
+    def may_delegate(self) -> bool:
+        return TOOL in self.starter.tools and self.thread.depth < DEEPEST and may_use(self.agent, TOOL)
+
+    def upwards(self) -> Iterator[RunningTurn]:
+        """This turn, the one it works for, and so on."""
+        here: RunningTurn | None = self
+        while here is not None:
+            yield here
+            here = here.above
 
     def works_as(self, agent: Agent) -> None:
         """The agent's mode is an upper bound, its tools are the only ones."""
@@ -55,7 +76,11 @@ class RunningTurn:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered."""
-        return tuple(spec for spec in self.starter.specs() if may_use(self.agent, spec.name))
+        hidden = NOT_BELOW if self.above else frozenset[str]()
+        if not self.may_delegate:
+            hidden |= {TOOL}
+        offered = (s for s in self.starter.specs() if may_use(self.agent, s.name) and s.name not in hidden)
+        return tuple(offering(spec, self.others) if spec.name == TOOL else spec for spec in offered)
 
     async def work(self, work: asyncio.Task[None]) -> None:
         """Run until done, failed or stopped. A stop that came before the work began still stops it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -159,14 +159,24 @@ class Threads:
         )
 
     async def revert(
-        self, thread: str, keep_through: int, *, files: bool = False, force: bool = False, dry_run: bool = False
+        self,
+        thread: str,
+        keep_through: int,
+        *,
+        files: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+        named: Collection[str] = (),
     ) -> Reverted:
         """Hide what follows an item, until unrevert; the next turn makes it final. With `files`, what calls changed
-        after it is brought back first; a view that has changed says that this was done."""
+        after it is brought back first, the named ones also where they may be the person's own work; a view that has
+        changed says that this was done."""
         source = await self._resting(thread)
         if not 0 <= keep_through <= source.last_ordinal:
             raise Invalid(f"The thread has items 1 to {source.last_ordinal}; {keep_through} is not one of them.")
-        undone = await self._undo.revert(source, keep_through, force=force, dry_run=dry_run) if files else None
+        undone = None
+        if files:
+            undone = await self._undo.revert(source, keep_through, force=force, dry_run=dry_run, named=named)
         if dry_run:
             return Reverted(source, undone)
         change = ViewChanged(ViewReason.REVERT, keep_through=keep_through)
@@ -222,11 +232,25 @@ class Threads:
     async def delete(self, thread: str, by: Principal) -> None:
         """Erase it. A running turn is cancelled first; what a dead process left is ended."""
         await self.get(thread)
-        # Those that wait first, so that none of them begins when the running one ends.
-        for turn in reversed(await self._journal.turns(thread, live=True)):
-            with contextlib.suppress(TurnOver):
-                await self._turns.cancel(turn.id, by, "the thread is being deleted")
+        # Itself before what lies below it: its subagents end with its turn, others were started there by somebody.
+        for here in await self._below(thread):
+            # Those that wait first, so that none of them begins when the running one ends.
+            for turn in reversed(await self._journal.turns(here, live=True)):
+                with contextlib.suppress(TurnOver):
+                    await self._turns.cancel(turn.id, by, "the thread is being deleted")
         await self._journal.delete_thread(thread)
+
+    async def children(self, thread: str) -> list[Thread]:
+        """The threads of its subagents, in the order they were begun."""
+        return sorted((t for t in await self._journal.tree(thread) if t.parent == thread), key=lambda t: t.id)
+
+    async def _below(self, thread: str) -> list[str]:
+        """The thread and everything below it, each behind its parent."""
+        found = [thread]
+        for here in reversed(await self._journal.tree(thread)):
+            if here.parent in found:
+                found.append(here.id)
+        return found
 
     def _item(self, thread: str, body: Body) -> Item:
         return Item(new_id("itm"), thread, "", 0, self._feed.clock.now_ms(), body)

@@ -23,13 +23,14 @@ from quintet.domain.errors import (
 )
 from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
 from quintet.domain.ids import new_id
-from quintet.domain.item import Part
+from quintet.domain.item import Part, TextPart
 from quintet.domain.ports import Results, SurroundingsReader
 from quintet.domain.principal import Principal
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBusy
 from quintet.engine.agents import Agents
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.feed import Feed
+from quintet.engine.hooks import AllHooks
 from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
 from quintet.engine.interactions import Interactions
 from quintet.engine.loop import Loop
@@ -37,6 +38,7 @@ from quintet.engine.policy import Policy
 from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.running import RunningTurn
 from quintet.engine.starter import Starter
+from quintet.engine.subagents import Subagents
 
 PROBE_EVERY_S = 0.5
 TRY_AGAIN_S = 1.0
@@ -60,9 +62,11 @@ class Turns:
         project_policy: Callable[[str], ProjectPolicy] = lambda directory: ProjectPolicy(),
         agents: Agents | None = None,
         results: Results | None = None,
+        hooks: AllHooks | None = None,
     ) -> None:
         self._agents = agents or Agents()
         self._results = results
+        self._hooks = hooks
         self._feed = feed
         self._interactions = interactions
         self._policy = policy
@@ -75,6 +79,7 @@ class Turns:
         self._closing = False
         self._failures: dict[str, QuintetError] = {}  # turns that ended without being able to say so
         self.on_defect: Callable[[BaseException], None] = lambda error: None
+        self.subagents = Subagents(feed, self._agents, self)
         self._inbox = Inbox(feed, self._running, self._queued, lambda error: self.on_defect(error))
 
     async def start(
@@ -96,16 +101,7 @@ class Turns:
             with contextlib.suppress(TurnOver):
                 given = await self.steer(thread, parts, starter.principal, mode=starter.mode)
                 return Started(await self._feed.journal.turn(given.turn), steered=True)
-        turn = Turn(
-            id=new_id("trn"),
-            thread=thread,
-            state=TurnState.QUEUED,
-            runner=self._feed.journal.owner,
-            mode=starter.mode,
-            principal=starter.principal,
-            parts=parts,
-            queued_ms=self._feed.clock.now_ms(),
-        )
+        turn = self._new_turn(thread, parts, starter)
         accepted = await self._accept(turn, only_idle=when_busy is WhenBusy.REJECT, key=key)
         if not accepted.folded:
             self._spawn(turn, starter)
@@ -117,20 +113,31 @@ class Turns:
         can be watched and cancelled, and is ended for a dead process like any other."""
         if self._closing:
             raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
-        turn = Turn(
-            id=new_id("trn"),
-            thread=thread,
-            state=TurnState.QUEUED,
-            runner=self._feed.journal.owner,
-            mode=starter.mode,
-            principal=starter.principal,
-            parts=(),
-            queued_ms=self._feed.clock.now_ms(),
-        )
+        turn = self._new_turn(thread, (), starter)
         accepted = await self._accept(turn, only_idle=False, key=None)
         self._spawn(turn, starter, compact=self._feed.mask(instructions))
         await self._drop_if_closing(turn)
         return accepted
+
+    async def start_below(
+        self, thread: str, prompt: TextPart, starter: Starter, above: RunningTurn, call_id: str
+    ) -> Turn:
+        """A subagent's turn: it works for a call of a turn that runs here."""
+        turn = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
+        await self._accept(turn, only_idle=True, key=None)
+        self._spawn(turn, starter, above=above)
+        await self._drop_if_closing(turn)
+        return turn
+
+    async def end_below(self, turn: str, state: TurnState, reason: str) -> Turn:
+        """Stop a subagent's turn, running or about to; returned once it has ended."""
+        while True:
+            if turn in self._running:
+                self._running[turn].stop(state, reason)
+            elif turn in self._queued:
+                await drop_queued(self._feed, turn)
+            with contextlib.suppress(TimedOut):  # else it was being claimed just now
+                return await self.wait(turn, PROBE_EVERY_S)
 
     async def wait(self, turn: str, timeout_s: float | None = None) -> Turn:
         """The turn once it has ended, wherever it runs; a dead runner's turn is ended here."""
@@ -233,6 +240,22 @@ class Turns:
         with contextlib.suppress(QuintetError):
             await self._feed.say(running.lease, TurnCancelRequested("", "Quintet is shutting down"))
 
+    def _new_turn(
+        self, thread: str, parts: tuple[Part, ...], starter: Starter, *, for_turn: str = "", for_call: str = ""
+    ) -> Turn:
+        return Turn(
+            id=new_id("trn"),
+            thread=thread,
+            state=TurnState.QUEUED,
+            runner=self._feed.journal.owner,
+            mode=starter.mode,
+            principal=starter.principal,
+            parts=parts,
+            queued_ms=self._feed.clock.now_ms(),
+            for_turn=for_turn,
+            for_call=for_call,
+        )
+
     # --- accepting ---------------------------------------------------------------------------------------------
     async def _accept(self, turn: Turn, *, only_idle: bool, key: ClientKey | None) -> Started:
         deadline = self._feed.clock.monotonic_s() + OWNER_ANSWERS_WITHIN_S
@@ -251,17 +274,19 @@ class Turns:
                     with contextlib.suppress(TimedOut):
                         await self.wait(live.id, left)
 
-    def _spawn(self, turn: Turn, starter: Starter, *, compact: str | None = None) -> None:
-        self._queued[turn.id] = self._keep(self._run(turn, starter, compact))
+    def _spawn(
+        self, turn: Turn, starter: Starter, *, compact: str | None = None, above: RunningTurn | None = None
+    ) -> None:
+        self._queued[turn.id] = self._keep(self._run(turn, starter, compact, above))
 
-    async def _run(self, turn: Turn, starter: Starter, compact: str | None) -> None:
+    async def _run(self, turn: Turn, starter: Starter, compact: str | None, above: RunningTurn | None) -> None:
         self._feed.tailing.hurry()
         lease: Lease | None = None
         loop: Loop | None = None
         try:
             lease = await self._claim(turn, starter.model)
             if lease is not None:
-                running = await self._begin(turn, lease, starter, compact)
+                running = await self._begin(turn, lease, starter, compact, above)
                 loop = Loop(
                     self._feed,
                     self._interactions,
@@ -269,6 +294,7 @@ class Turns:
                     self._checkpoints,
                     self._surroundings,
                     running,
+                    self.subagents,
                     agents=self._agents,
                     results=self._results,
                 )
@@ -331,11 +357,14 @@ class Turns:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(ended, PROBE_EVERY_S)
 
-    async def _begin(self, turn: Turn, lease: Lease, starter: Starter, compact: str | None) -> RunningTurn:
+    async def _begin(
+        self, turn: Turn, lease: Lease, starter: Starter, compact: str | None, above: RunningTurn | None
+    ) -> RunningTurn:
         self._queued.pop(turn.id, None)
         thread = await self._feed.journal.thread(turn.thread)
         project = await asyncio.to_thread(self._project_policy, thread.settings.cwd)
-        running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter, project, compact)
+        running = RunningTurn(turn, thread, lease, starter, project, compact, above, self._hooks)
+        self._running[turn.id] = running
         if self._closing:
             running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         for waiting in await self._feed.journal.commands(turn.thread):

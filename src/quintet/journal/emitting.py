@@ -19,6 +19,7 @@ from quintet.domain.item import text_of
 from quintet.domain.thread import Thread
 from quintet.domain.turn import TurnState
 from quintet.domain.view import ViewReason, changed, settled
+from quintet.journal import audit
 from quintet.journal.codec import encode, event_sum, item_row
 from quintet.journal.rows import EventRow, TurnRow
 from quintet.journal.transaction import Transaction
@@ -44,7 +45,10 @@ def emit(tx: Transaction, payload: AnyPayload, thread: str = "", turn: str = "")
         body, said = reference, encode(payload)
     root = where.root if where is not None else ""
     total = event_sum(seq, kind.name, tx.now_ms, thread, turn, said)
-    tx.rows.insert_events((EventRow(seq, kind.name, tx.now_ms, thread, root, turn, body, total),))
+    row = EventRow(seq, kind.name, tx.now_ms, thread, root, turn, body, total)
+    tx.rows.insert_events((row,))
+    if kind.audited:
+        audit.record(tx.rows, row, said)
     event = Event(seq, kind.name, tx.now_ms, payload, thread, root, turn)
     tx.events.append(event)
     return event

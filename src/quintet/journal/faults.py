@@ -39,6 +39,8 @@ def as_storage_error(error: BaseException) -> QuintetError:
             return StorageReadOnly("The journal cannot be opened.")
         case apsw.IOError():
             return _input_output(error)
+        case UnicodeDecodeError():
+            return StorageDamaged("A text in the journal cannot be read.")  # read, not given: the file is damaged
         case UnicodeError():
             return Invalid(UNPAIRED)
         case OSError():

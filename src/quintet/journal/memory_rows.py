@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from quintet.domain.audit import AuditRow
 from quintet.domain.command import Command
 from quintet.domain.errors import NotFound
 from quintet.domain.event import KIND_BY_NAME, Durability
@@ -42,6 +43,7 @@ class MemoryRows:
         self._keys: dict[tuple[str, str], KeyRow] = {}
         self._unknown: dict[int, str] = {}
         self._checkpoints: dict[int, str] = {}
+        self._audit: dict[int, AuditRow] = {1: AuditRow(1, 0, "chain.begun", 0, "", bytes(32), bytes(32))}
         self._marks: dict[str, int] = {"pruned": 0, "signals": 0}
         self._erased: dict[str, bool] = {}
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
@@ -101,6 +103,15 @@ class MemoryRows:
         rows = [r for r in self._turns.values() if r.started_seq]
         late = (r for r in rows if not r.turn.state.ended or r.turn.finished_ms >= since_ms)
         return min((r.started_seq for r in late), default=None)
+
+    def audit_head(self) -> AuditRow | None:
+        return self._audit.get(max(self._audit, default=0))
+
+    def audit(self, after: int, limit: int) -> list[AuditRow]:
+        return [self._audit[n] for n in sorted(self._audit) if n > after][:limit]
+
+    def audited_events(self, after: int, through: int) -> list[int]:
+        return [s for s, row in sorted(self._events.items()) if after < s <= through and KIND_BY_NAME[row.kind].audited]
 
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         found = sorted(s for s, t in self._checkpoints.items() if s > after and thread in ("", t))
@@ -213,6 +224,9 @@ class MemoryRows:
 
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._put(self._unknown, seq, thread)
+
+    def insert_audit(self, row: AuditRow) -> None:
+        self._put(self._audit, row.number, row)
 
     def insert_checkpoint(self, seq: int, thread: str) -> None:
         self._put(self._checkpoints, seq, thread)

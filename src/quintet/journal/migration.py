@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 import apsw
 import msgspec
 
 from quintet.domain.errors import StorageDamaged, VersionMismatch
 from quintet.domain.ids import new_id
+from quintet.journal.backup import back_up
 from quintet.journal.commit import CEILING_STEP
-from quintet.journal.home import Home, private_directory, sync_directory
+from quintet.journal.home import Home
 from quintet.journal.owners import Owner
 from quintet.journal.statements import SQL, number, text
 
@@ -30,7 +28,7 @@ class Schema(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-CURRENT = Schema(2, (Step(2, text("step_2") + SQL["find_checkpoints"]),))
+CURRENT = Schema(3, (Step(2, text("step_2") + SQL["find_checkpoints"]), Step(3, text("step_3"))))
 
 
 def bring_up(
@@ -89,22 +87,3 @@ def _migrate(connection: apsw.Connection, schema: Schema, version: int) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def back_up(connection: apsw.Connection, home: Home, label: str) -> str:
-    """A whole copy, private, complete on disk before its name is there."""
-    if private_directory(home.backups):
-        sync_directory(home.path)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    path = os.path.join(home.backups, f"quintet-{stamp}-{label}.db")
-    draft = f"{path}.part"
-    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
-    connection.execute("VACUUM INTO ?", (draft,))
-    fd = os.open(draft, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.rename(draft, path)
-    sync_directory(home.backups)
-    return path

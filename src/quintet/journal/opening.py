@@ -13,12 +13,14 @@ from quintet.domain.errors import QuintetError, StorageDamaged, StorageFull, Sto
 from quintet.domain.ids import new_id
 from quintet.domain.ports import Clock
 from quintet.journal import owners, wal
+from quintet.journal.checking import later_tables
 from quintet.journal.clock import SystemClock
 from quintet.journal.commit import CEILING_STEP, JUMP
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home, this_boot
 from quintet.journal.migration import CURRENT, Schema, bring_up
 from quintet.journal.sqlite import SqliteStore
+from quintet.journal.sqlite_rows import SqliteRows
 from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
@@ -67,7 +69,7 @@ async def open_journal(
             writing=opened.writing,
             connect=lambda: connect(opened.source, opened.flags, vfs),
         )
-    except (apsw.Error, OSError) as error:
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:
         raise as_storage_error(error) from error
     journal = StoredJournal(store)
     if opened.writing is not None:
@@ -82,7 +84,7 @@ def _open(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None
         try:
             place.prepare()
             return _open_for_writing(place, protocol, boot, schema, vfs)
-        except (OSError, apsw.Error, StorageReadOnly) as error:
+        except (OSError, apsw.Error, StorageReadOnly, UnicodeDecodeError) as error:
             known = as_storage_error(error)
             if isinstance(known, StorageFull) and not last_try:
                 place.free_reserve()  # what it was kept for: a process must be able to start and say what is wrong
@@ -221,15 +223,17 @@ def _check_file(connection: apsw.Connection, place: Home, *, alone: bool) -> int
 def _check_tables(connection: apsw.Connection) -> None:
     """A glance at both ends of every table; a whole check belongs to `quintet doctor --deep`."""
     found = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
-    since_2 = {"checkpoints"} if number(connection, "PRAGMA user_version") >= 2 else set()
-    missing = (_TABLES | since_2) - set(found)
+    version = number(connection, "PRAGMA user_version")
+    missing = _TABLES.union(later_tables(version)) - set(found)
     if missing:
         raise StorageDamaged(f"The journal has lost its tables {', '.join(sorted(missing))}.")
     for table in ("events", "items", "threads", "turns"):
         connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid LIMIT 1").fetchall()  # noqa: S608
         connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT 1").fetchall()  # noqa: S608
-    if not connection.execute(SQL["counter"]).fetchall():
-        raise StorageDamaged("The journal has lost its counter.")
+    try:
+        SqliteRows(connection).counter()
+    except apsw.CorruptError:
+        raise StorageDamaged("The journal has lost its counter.") from None
 
 
 _TABLES = {"counter", "kinds", "threads", "events", "items", "turns", "interactions", "commands", "grants", "handles"}

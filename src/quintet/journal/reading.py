@@ -37,7 +37,7 @@ def decoded(rows: Reads, found: Sequence[EventRow]) -> list[Event]:
     for row in found:
         if row.kind == "item.added":
             payload = _item_added(row, items)
-        elif row.kind in _ELSEWHERE:
+        elif row.kind in ELSEWHERE:
             payload = _from_elsewhere(rows, row)
         else:
             payload = payload_of(row)
@@ -69,7 +69,7 @@ def _item_added(row: EventRow, items: dict[tuple[str, int], Item]) -> AnyPayload
     return None if item is None or isinstance(item.body, Damaged) else ev.ItemAdded(item)
 
 
-_ELSEWHERE = {"turn.queued", "interaction.requested", "interaction.resolved", "command.posted"}
+ELSEWHERE = {"turn.queued", "interaction.requested", "interaction.resolved", "command.posted"}
 
 
 def _from_elsewhere(rows: Reads, row: EventRow) -> AnyPayload | None:
@@ -138,6 +138,10 @@ def thread(rows: Reads, thread: str) -> Thread:
     if found is None or found.deleted_ms:
         raise NotFound(f"There is no thread {thread}.", thread=thread)
     return found
+
+
+def tree(rows: Reads, here: str) -> list[Thread]:
+    return [found for found in rows.tree(thread(rows, here).root) if not found.deleted_ms]
 
 
 def items(rows: Reads, thread: str, after: int, limit: int, *, newest: bool) -> list[Item]:

@@ -31,20 +31,35 @@ UNKNOWN = "Quintet stopped while this call ran. Whether it took effect is unknow
 UNKNOWN_OUTSIDE = (
     "Quintet stopped while the client had this call. Whether the client ran it is unknown; look before making it again."
 )
+CHILD_CUT_OFF = (
+    "Quintet stopped while a subagent worked on this. What it did until then stands in its thread {thread}; `resume` "
+    "goes on with it."
+)
+CHILD_UNKNOWN = "Whether its last call took effect is unknown; look before it is made again."
+CHILD_ENDED = (
+    "The subagent ended ({state}), but Quintet stopped before its answer was kept here. It stands in its thread "
+    "{thread}; `resume` goes on with it."
+)
 OUTPUT_LOST = "This call ended ({status}), but Quintet stopped before its output was kept."
+
+
+_CALM = (ResultStatus.OK, "")
 
 
 def end_dead(tx: Transaction, thread: str) -> Recovery:
     """End the dead turns of this thread's whole tree, children first, and dead queued turns of each."""
     turns: list[str] = []
     unknown: list[str] = []
+    doubtful: set[str] = set()  # turns that left effects whose outcome nobody knows
     for found in tx.rows.busy(tx.thread(thread).root):
         here = tx.any_thread(found.id) or found
         if here.deleted_ms:
             continue
         if here.owner and not tx.alive(here.owner):
             turns.append(here.active_turn)
-            unknown += _end_running(tx, here)
+            left = _end_running(tx, here, doubtful)
+            unknown += left
+            doubtful.update([here.active_turn] * bool(left))
         turns += _end_queued(tx, here.id)
     return Recovery(tuple(turns), tuple(unknown))
 
@@ -80,7 +95,7 @@ def _end_queued(tx: Transaction, thread: str) -> list[str]:
     return ended
 
 
-def _end_running(tx: Transaction, here: Thread) -> list[str]:
+def _end_running(tx: Transaction, here: Thread, doubtful: set[str]) -> list[str]:
     turn = here.active_turn
     # The epoch moves on, so that a late write of the dead owner's lease can never fit again.
     tx.put_thread(msgspec.structs.replace(here, epoch=here.epoch + 1))
@@ -89,7 +104,7 @@ def _end_running(tx: Transaction, here: Thread) -> list[str]:
     items = [e.payload.item for e in events if isinstance(e.payload, ev.ItemAdded)]
     for item, body in _partial_items(events, {i.id for i in items}):
         _add(tx, here.id, turn, item, body)
-    unknown = _close_calls(tx, here.id, turn, events, items)
+    unknown = _close_calls(tx, here.id, turn, events, items, _of_subagents(tx, here, turn, doubtful))
     _keep_steers(tx, here.id, turn, events)
     deny_holding(tx, turn, "interrupted")
     settle_pending(tx, here.id, turn, Outcome.OWNER_GONE)
@@ -127,7 +142,35 @@ def _joined(pieces: dict[int, str]) -> str:
     return "".join(text)
 
 
-def _close_calls(tx: Transaction, thread: str, turn: str, events: list[Event], items: list[Item]) -> list[str]:
+def _of_subagents(tx: Transaction, here: Thread, turn: str, doubtful: set[str]) -> dict[str, tuple[ResultStatus, str]]:
+    """By call: what is known of the subagent that worked for it. Its own turn has been ended before."""
+    found = {}
+    for child in tx.rows.tree(here.root):
+        if child.parent != here.id or child.deleted_ms:
+            continue
+        for row in tx.rows.turns(child.id, live=False):
+            below = row.turn
+            if below.for_turn != turn:
+                continue
+            words = CHILD_CUT_OFF.format(thread=child.id)
+            if below.id in doubtful:
+                found[below.for_call] = ResultStatus.UNKNOWN, f"{words} {CHILD_UNKNOWN}"
+            elif below.state in (TurnState.INTERRUPTED, TurnState.QUEUED):
+                found[below.for_call] = ResultStatus.CANCELLED, words
+            else:
+                status = ResultStatus.OK if below.state is TurnState.DONE else ResultStatus.ERROR
+                found[below.for_call] = status, CHILD_ENDED.format(state=below.state, thread=child.id)
+    return found
+
+
+def _close_calls(
+    tx: Transaction,
+    thread: str,
+    turn: str,
+    events: list[Event],
+    items: list[Item],
+    helped: dict[str, tuple[ResultStatus, str]],
+) -> list[str]:
     """Give every open call a result and mark effects nobody knows the outcome of."""
     started = {e.payload.call_id: e.payload for e in events if isinstance(e.payload, ev.ToolStarted)}
     finished = {e.payload.call_id: e.payload for e in events if isinstance(e.payload, ev.ToolFinished)}
@@ -135,7 +178,8 @@ def _close_calls(tx: Transaction, thread: str, turn: str, events: list[Event], i
     outside = _calls_outside(tx, events)
     unknown = []
     for call, intent in started.items():
-        if intent.effect is not Effect.NONE and call not in finished and call not in answered and call not in outside:
+        doubted = intent.effect is not Effect.NONE or helped.get(call, _CALM)[0] is ResultStatus.UNKNOWN
+        if doubted and call not in finished and call not in answered and call not in outside:
             emit(tx, ev.EffectUnknown(call, intent.name, intent.title), thread, turn)
             unknown.append(intent.title)
     for call, (tool, decision) in outside.items():
@@ -148,6 +192,8 @@ def _close_calls(tx: Transaction, thread: str, turn: str, events: list[Event], i
             if call in outside and (outside[call][1] is not None or call not in finished):
                 answer = outside[call][1]
                 status, text = (ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE) if answer is None else client_result(answer)
+            elif call in helped and call not in finished:
+                status, text = helped[call]
             else:
                 status, text = _what_is_known(started.get(call), finished.get(call))
             _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text))

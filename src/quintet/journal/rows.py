@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from quintet.domain.audit import AuditRow
 from quintet.domain.command import Command
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
@@ -89,6 +90,13 @@ class Reads(Protocol):
     def first_begun(self, since_ms: int) -> int | None:
         """The number at which the first of the turns began that ended at this time or later, or still run."""
 
+    def audit_head(self) -> AuditRow | None: ...
+    def audit(self, after: int, limit: int) -> list[AuditRow]:
+        """Rows of the audit chain by their number."""
+
+    def audited_events(self, after: int, through: int) -> list[int]:
+        """Numbers of the events in this range whose kind belongs into the chain."""
+
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         """What was put aside and brought back, in one thread or in all, oldest first."""
 
@@ -145,6 +153,7 @@ class Rows(Reads, Protocol):
     def insert_events(self, rows: Sequence[EventRow]) -> None: ...
     def insert_unknown(self, seq: int, thread: str) -> None: ...
     def insert_checkpoint(self, seq: int, thread: str) -> None: ...
+    def insert_audit(self, row: AuditRow) -> None: ...
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
         """How many deltas went, and their bytes."""
 

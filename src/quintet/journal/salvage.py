@@ -33,6 +33,7 @@ _MOST_EVENT = (_PLAUSIBLE, _MOST_THREADS, _MOST_THREADS, _PLAUSIBLE)
 _SHAPES: dict[str, tuple[str, str]] = {
     "counter": ("k i i t i i t", ""),
     "kinds": ("k t t", ""),
+    "audit": ("k i t i t b b", ""),
     "threads": ("k t i t t i i i i t b", "thr_"),
     "events": ("k i i i? i? i? i b", ""),
     "unknown_effects": ("k t", "thr_"),
@@ -75,7 +76,7 @@ def salvage(pages: Pages, new: apsw.Connection, now_ms: int, progress: Progress)
     """Fill a new, empty journal. The caller commits nothing else beside it."""
     out = Salvaged(unreadable_pages=pages.unreadable())
     new.execute("BEGIN IMMEDIATE")
-    new.execute("DELETE FROM counter")
+    new.execute("DELETE FROM counter; DELETE FROM audit")
     for leaf in pages.leaves((TABLE_LEAF,)):
         progress("reading pages", leaf.page, pages.count)
         _take(leaf, new, out)

@@ -8,6 +8,7 @@ import apsw
 
 from quintet.domain.errors import NotFound
 from quintet.domain.event import KIND_BY_NAME
+from quintet.journal import columns
 from quintet.journal.statements import SQL
 
 _MOST = 20_000  # remembered per table; then it starts anew
@@ -89,5 +90,5 @@ class Keys:
         if name is None:
             if len(known) >= _MOST:
                 known.clear()
-            name = known[key] = self._ask(asking, key) or ""
+            name = known[key] = columns.text(self._ask(asking, key))
         return name

@@ -7,15 +7,18 @@ from typing import Any, TypeVar
 
 import apsw
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
+from quintet.domain.audit import AuditRow
 from quintet.domain.command import Command
 from quintet.domain.decoding import decode
+from quintet.domain.event import KINDS
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
 from quintet.domain.item import Damaged, text_of
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
+from quintet.journal import columns
 from quintet.journal.codec import encode, item_of
 from quintet.journal.packing import packed, unpacked
 from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
@@ -28,6 +31,8 @@ _ORDINALS = 1 << ORDINAL_BITS
 _MANY = 64
 _INSERT_MANY = SQL["insert_event"] + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (_MANY - 1)
 _AFTER_ALL = (1 << 62, "")
+_AUDITED = encode([kind.name for kind in KINDS if kind.audited]).decode()
+_COUNTER = (int, int, str, int, int, str)
 
 
 class SqliteRows:
@@ -73,7 +78,14 @@ class SqliteRows:
             here = above if thread is None else self._thread_id(thread)
             out.append(
                 EventRow(
-                    seq, self._keys.kind_name(kind), at_ms, here, above, self._turn_id(turn), unpacked(body), total
+                    seq,
+                    self._keys.kind_name(kind),
+                    columns.moment(at_ms),
+                    here,
+                    above,
+                    self._turn_id(turn),
+                    unpacked(body),
+                    columns.number(total),
                 )
             )
         return out
@@ -81,7 +93,8 @@ class SqliteRows:
     def _item_row(self, thread: str, row: tuple[Any, ...]) -> ItemRow:
         key, item, turn, at_ms, origin, total, body = row
         above = turn if isinstance(turn, str) else self._turn_id(turn)
-        return ItemRow(thread, key & (_ORDINALS - 1), item, above, at_ms, origin, unpacked(body), total)
+        given = columns.text(item), above, columns.moment(at_ms), columns.text(origin)
+        return ItemRow(thread, key & (_ORDINALS - 1), *given, unpacked(body), columns.number(total))
 
     def _turn_rows(self, name: str, bindings: Sequence[Any]) -> list[TurnRow]:
         """A turn's id and thread are columns and not repeated in its body."""
@@ -93,12 +106,14 @@ class SqliteRows:
                 if name == "turn":
                     raise
                 continue  # as in `_all`
-            out.append(replace(row, turn=replace(row.turn, id=turn, thread=self._thread_id(thread))))
+            out.append(replace(row, turn=replace(row.turn, id=columns.text(turn), thread=self._thread_id(thread))))
         return out
 
     # --- reading -------------------------------------------------------------------------------------------------
     def counter(self) -> Counter:
         for row in self._run(SQL["counter"]):
+            if tuple(map(type, row)) != _COUNTER:
+                raise apsw.CorruptError("the counter row is damaged")
             return Counter(*row)
         raise apsw.CorruptError("the counter row is missing")
 
@@ -127,8 +142,8 @@ class SqliteRows:
         return [] if key is None else self._event_rows("usage_of", (key, after, limit))
 
     def first_begun(self, since_ms: int) -> int | None:
-        begun: int | None = self._value("first_begun", (since_ms,))
-        return begun
+        begun = self._value("first_begun", (since_ms,))
+        return None if begun is None else columns.number(begun)
 
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         if self._value("has_checkpoints") is None:
@@ -136,6 +151,22 @@ class SqliteRows:
         if not thread:
             return self._event_rows("checkpoints", (after,))
         return self._event_rows("checkpoints_of", (self._value("thread_key", (thread,)), after))
+
+    def audit_head(self) -> AuditRow | None:
+        return next(iter(self._audit_rows("audit_head", ())), None)
+
+    def audit(self, after: int, limit: int) -> list[AuditRow]:
+        return self._audit_rows("audit", (after, limit))
+
+    def _audit_rows(self, name: str, bindings: Sequence[Any]) -> list[AuditRow]:
+        out = []
+        for number, seq, kind, at_ms, thread, digest, link in self._run(SQL[name], bindings):
+            given = columns.number(seq), columns.text(kind), columns.moment(at_ms), columns.text(thread)
+            out.append(AuditRow(number, *given, columns.blob(digest), columns.blob(link)))
+        return out
+
+    def audited_events(self, after: int, through: int) -> list[int]:
+        return [row[0] for row in self._run(SQL["audited_events"], (after, through, _AUDITED))]
 
     def thread(self, thread: str) -> Thread | None:
         return self._one("thread", thread, Thread)
@@ -159,7 +190,7 @@ class SqliteRows:
         return self._all("owned", (), Thread)
 
     def unerased(self) -> list[str]:
-        return [row[0] for row in self._run(SQL["unerased"])]
+        return [row[0] for row in self._run(SQL["unerased"]) if columns.text(row[0])]
 
     def items(self, thread: str, after: int, limit: int, *, newest: bool = False) -> list[ItemRow]:
         base = (self._thread_key(thread) or 0) << ORDINAL_BITS
@@ -184,8 +215,8 @@ class SqliteRows:
         return self._turn_rows("queued", ())
 
     def first_kept(self, since_ms: int) -> int | None:
-        found: int | None = self._value("first_kept", (since_ms,))
-        return found
+        found = self._value("first_kept", (since_ms,))
+        return None if found is None else columns.number(found)
 
     def interaction(self, interaction: str) -> Interaction | None:
         return self._one("interaction", interaction, Interaction)
@@ -210,15 +241,16 @@ class SqliteRows:
 
     def handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
         for thread, deleted_ms in self._run(SQL["handle"], (protocol, scope, external_id)):
-            return Handle(protocol, scope, external_id, thread, deleted_ms)
+            return Handle(protocol, scope, external_id, columns.text(thread), columns.moment(deleted_ms))
         return None
 
     def projects(self) -> list[Project]:
-        return [Project(*row) for row in self._run(SQL["projects"])]
+        return [Project(*map(columns.text, row)) for row in self._run(SQL["projects"])]
 
     def key(self, scope: str, key: str) -> KeyRow | None:
         for row in self._run(SQL["key"], (scope, key)):
-            return KeyRow(scope, key, *row)
+            digest, turn, thread = map(columns.text, row[:3])
+            return KeyRow(scope, key, digest, turn, thread, columns.moment(row[3]))
         return None
 
     def matches(self, words: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -258,6 +290,9 @@ class SqliteRows:
 
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_unknown"], (seq, thread))
+
+    def insert_audit(self, row: AuditRow) -> None:
+        self._run(SQL["insert_audit"], astuple(row))
 
     def insert_checkpoint(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_checkpoint"], (seq, self._thread_key(thread)))

@@ -31,5 +31,7 @@ SQL = named(text("queries"))
 def number(connection: apsw.Connection, sql: str) -> int:
     """The one number a statement answers with."""
     for row in connection.execute(sql):
-        return int(row[0] or 0)
+        if not isinstance(row[0], int | None):
+            raise apsw.CorruptError(f"not a number: {row[0]!r:.40}")
+        return row[0] or 0
     return 0

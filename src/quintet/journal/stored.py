@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import NotFound
 from quintet.domain.event import Draft, Event, Marks, TurnFinished
@@ -16,7 +17,8 @@ from quintet.domain.principal import ENGINE
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, SearchHit, Thread, ThreadQuery
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn
-from quintet.journal import answers, appending, pruning, reading, recovery, searching, threads, turns
+from quintet.journal import answers, appending, audit, pruning, reading, recovery, searching, threads, turns
+from quintet.journal.audit import Progress
 from quintet.journal.rows import Reads
 from quintet.journal.store import OpenReport, Store
 
@@ -160,6 +162,9 @@ class StoredJournal:
     async def threads(self, query: ThreadQuery) -> list[Thread]:
         return await self.store.read(lambda rows: rows.threads(query))
 
+    async def tree(self, thread: str) -> list[Thread]:
+        return await self.store.read(lambda rows: reading.tree(rows, thread))
+
     async def items(self, thread: str, *, after: int = 0, limit: int = 500, newest: bool = False) -> list[Item]:
         return await self.store.read(lambda rows: reading.items(rows, thread, after, limit, newest=newest))
 
@@ -196,6 +201,12 @@ class StoredJournal:
 
     async def usage(self, *, after: int = 0, since_ms: int = 0, root: str = "", limit: int = 500) -> list[Event]:
         return await self.store.read(lambda rows: reading.usage(rows, after, since_ms, root, limit))
+
+    async def audit(self, *, after: int = 0, limit: int = 500) -> list[AuditRow]:
+        return await self.store.read(lambda rows: rows.audit(after, limit))
+
+    async def verify_audit(self, expected: str = "", progress: Progress = lambda _, __, ___: None) -> Verified:
+        return await self.store.read(lambda rows: audit.verify(rows, expected, progress))
 
     async def unknown_effects(self, thread: str = "") -> list[Event]:
         return await self.store.read(lambda rows: reading.unknown_effects(rows, thread))

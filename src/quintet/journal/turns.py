@@ -70,9 +70,12 @@ def _claimable(tx: Transaction, row: TurnRow) -> None:
     here = tx.thread(turn.thread)
     if here.owner:
         raise Busy("The thread is running a turn.", owner=here.owner, turn=here.active_turn)
-    above = tx.thread(here.root)
-    if above.owner and above.owner != tx.owner and tx.alive(above.owner):
-        raise Busy("Another process runs the thread this one belongs to.", owner=above.owner, turn=above.active_turn)
+    for found in tx.rows.busy(here.root):  # one lease covers a thread and all its subagents'
+        other = tx.any_thread(found.id) or found
+        if other.owner not in ("", tx.owner) and tx.alive(other.owner):
+            raise Busy(
+                "Another process runs a thread that belongs to this one.", owner=other.owner, turn=other.active_turn
+            )
     head = tx.rows.turns(here.id, live=True)[0].turn
     if head.id != turn.id:
         raise Busy("Another turn is before this one.", owner=head.runner, turn=head.id)

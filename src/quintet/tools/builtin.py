@@ -19,6 +19,7 @@ from quintet.tools.shell import ShellTool
 from quintet.tools.shell_output import ShellOutputTool
 from quintet.tools.shell_profile import ShellSettings
 from quintet.tools.shell_stop import ShellStopTool
+from quintet.tools.task import TaskTool
 from quintet.tools.todo import TodoTool
 from quintet.tools.web_fetch import WebFetchTool
 from quintet.tools.write import WriteTool
@@ -64,6 +65,7 @@ def builtin_tools(
         AskUserTool(),
         EnterPlanModeTool(),
         ExitPlanModeTool(),
+        TaskTool(),
         *((ReadResultTool(results),) if results else ()),
     )
 

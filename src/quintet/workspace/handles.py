@@ -5,8 +5,10 @@ put something in another's place in one move. Blocking. Knows no workspace and n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+
+from quintet.workspace.kernel import rename_new
 
 _READABLE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A directory on the way needs to be passed, not read.
@@ -48,25 +50,36 @@ def open_file(directory: int, name: str) -> int:
     return os.open(name, _FILE, dir_fd=directory)
 
 
-def write_new(directory: int, name: str, data: bytes, mode: int | None) -> None:
+def write_new(directory: int, name: str, data: bytes | Iterable[bytes], mode: int | None) -> None:
     """A file that was not there, on the disk when this returns; None: with the mode that new files get."""
     handle = os.open(name, _NEW, 0o666 if mode is None else 0o600, dir_fd=directory)
     with os.fdopen(handle, "wb") as file:
-        file.write(data)
+        file.writelines((data,) if isinstance(data, bytes) else data)
         file.flush()
         if mode is not None:
             os.fchmod(file.fileno(), mode)
         os.fsync(file.fileno())
 
 
-def replace(directory: int, name: str, make: Callable[[str], None]) -> None:
+def replace(directory: int, name: str, make: Callable[[str], None], *, only_new: bool = False) -> None:
     """Let something be made under a passing name, then put it in the place of what stands at `name`, in one move. When
-    either fails, what stood there still does, and nothing stays under the passing name."""
+    either fails, what stood there still does, and nothing stays under the passing name. `only_new`: FileExistsError
+    when anything stands there."""
     passing = f".quintet-{os.urandom(6).hex()}.tmp"
     try:
         make(passing)
-        os.replace(passing, name, src_dir_fd=directory, dst_dir_fd=directory)
+        if only_new:
+            _name_new(directory, passing, name)
+        else:
+            os.replace(passing, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
         with suppress(OSError):
             os.unlink(passing, dir_fd=directory)
         raise
+
+
+def _name_new(directory: int, passing: str, name: str) -> None:
+    if rename_new(directory, passing, name):
+        return
+    os.link(passing, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+    os.unlink(passing, dir_fd=directory)

@@ -5,7 +5,8 @@ It answers with a Place; how a Place is opened is the business of files.py. Know
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -49,15 +50,33 @@ class PathGuard:
     def reading(self, path: str, cwd: str) -> Place:
         """The place of a path given by whoever works in `cwd`; Invalid when it is not theirs."""
         _spelled(path)
-        try:
+        with _resolving(path):
             here = os.path.realpath(cwd)
-            root = self.workspace(here)
             resolved = os.path.realpath(os.path.join(here, path))
-            length = len(resolved.encode())
-        except (OSError, ValueError) as error:
-            # Not UTF-8, or links that changed while they were being followed.
-            raise Invalid(f"{_quoted(path)} is not a path this system can resolve.") from error
-        if length >= PATH_LIMIT:
+            return self._open_place(path, resolved, here, self.workspace(here))
+
+    def writing(self, path: str, cwd: str) -> Place:
+        """Stricter than reading: what git, shells, editors and agents run by themselves is the person's to write."""
+        return _unprotected(self.reading(path, cwd))
+
+    def exporting(self, path: str, cwd: str, root: str = "") -> Place:
+        """Where a file goes that is made for somebody outside. Links on the way are followed and judged by where they
+        lead; the last name is the file itself, never where a link of that name leads. With a root (a client's
+        workspace) it is judged as any writing there. Without one it is the word of the person at their own shell, who
+        may write anywhere but into Quintet's own files."""
+        _spelled(path)
+        above, name = os.path.split(path)
+        if name in ("", os.curdir, os.pardir):
+            raise Invalid(f"{_quoted(path)} names a directory.", next_step="Name a file in it.")
+        with _resolving(path):
+            here = os.path.realpath(cwd)
+            resolved = os.path.join(os.path.realpath(os.path.join(here, above)), name)
+            place = self._open_place(path, resolved, here, os.path.realpath(root or os.sep))
+        return _unprotected(place) if root else place
+
+    def _open_place(self, path: str, resolved: str, here: str, root: str) -> Place:
+        """The place that a path was resolved to, unless it is closed."""
+        if len(resolved.encode()) >= PATH_LIMIT:
             raise Invalid(f"{_quoted(path)} leads to a path that is too long.")
         if not contains(root, resolved):
             raise Invalid(
@@ -70,20 +89,6 @@ class PathGuard:
             raise Invalid(f"{_quoted(path)} is where the person keeps secrets, which stay closed.")
         shown = os.path.relpath(resolved, here)
         return Place(resolved, resolved if shown.startswith(os.pardir + os.sep) else shown, root)
-
-    def writing(self, path: str, cwd: str) -> Place:
-        """Stricter than reading: what git, shells, editors and agents run by themselves is the person's to write."""
-        place = self.reading(path, cwd)
-        try:
-            protected = is_protected(place.root, place.path)
-        except OSError:
-            protected = True  # a link among the protected names changed while it was being followed
-        if protected:
-            raise Invalid(
-                f"{place.shown} is protected: it decides what runs on this machine, so only the person writes it.",
-                next_step="Say what should stand in it, and let the person put it there.",
-            )
-        return place
 
     def hides(self, path: str) -> bool:
         """Whether an absolute path lies in Quintet's own home or in a hidden place, or leads there."""
@@ -108,6 +113,28 @@ class PathGuard:
 def contains(directory: str, path: str) -> bool:
     """Whether path is directory or lies under it, both absolute and resolved: by whole names, never by prefix."""
     return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+@contextmanager
+def _resolving(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        # Not UTF-8, or links that changed while they were being followed.
+        raise Invalid(f"{_quoted(path)} is not a path this system can resolve.") from error
+
+
+def _unprotected(place: Place) -> Place:
+    try:
+        protected = is_protected(place.root, place.path)
+    except OSError:
+        protected = True  # a link among the protected names changed while it was being followed
+    if protected:
+        raise Invalid(
+            f"{place.shown} is protected: it decides what runs on this machine, so only the person writes it.",
+            next_step="Say what should stand in it, and let the person put it there.",
+        )
+    return place
 
 
 def _spelled(path: str) -> None:

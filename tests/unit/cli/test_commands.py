@@ -36,7 +36,6 @@ def test_opening_the_engine_imports_no_server_no_validators_and_nothing_that_onl
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert all(f"quintet {name}" in shown for name in COMMANDS)
@@ -108,6 +107,29 @@ def test_an_imported_thread_works_where_the_importer_stands_not_where_the_file_s
         assert main(["--home", home, "--json", "threads", "import", str(tmp_path / "file"), *words]) == 0
         assert json.loads(capfd.readouterr().out.splitlines()[-1])["settings"]["cwd"] == str(expected)
     assert main(["--home", home, "threads", "import", str(tmp_path / "file"), "--cwd", "/nowhere"]) == exits.USAGE
+
+
+@pytest.mark.req("security:S16")
+def test_an_export_overwrites_only_by_force_and_never_quintet_s_own_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home = str(tmp_path / "home")
+    monkeypatch.chdir(tmp_path)
+    assert main(["--home", home, "run", "--json", "echo one"]) == 0
+    thread = json.loads(capfd.readouterr().out.splitlines()[-1])["thread"]
+    export = ["--home", home, "threads", "export", thread, "-o"]
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link").symlink_to("home/config.toml")
+    assert main([*export, "mine"]) == exits.USAGE
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert main([*export, "mine", "--force"]) == 0
+    assert main([*export, "new"]) == 0
+    assert (tmp_path / "mine").read_bytes() == (tmp_path / "new").read_bytes()
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
+    for path in ("home/quintet.db", "home/new", "link", "HOME/../home/x"):
+        assert main([*export, path, "--force"]) == exits.USAGE
+    assert "Traceback" not in capfd.readouterr().err
+    assert main(["--home", home, "threads", "show", thread]) == 0
 
 
 def test_an_idempotency_key_counts_for_a_day_then_a_new_thread_is_begun(

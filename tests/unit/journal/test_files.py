@@ -383,8 +383,11 @@ async def test_what_was_erased_is_gone_from_the_file(tmp_path: Path) -> None:
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
-NEXT = Schema(3, (*CURRENT.steps, Step(3, "ALTER TABLE projects ADD COLUMN color TEXT; CREATE TABLE extra (x)")))
-BROKEN = Schema(3, (*CURRENT.steps, Step(3, "CREATE TABLE extra (x); CREATE TABLE extra (x)")))
+_LATER = CURRENT.version + 1
+NEXT = Schema(
+    _LATER, (*CURRENT.steps, Step(_LATER, "ALTER TABLE projects ADD COLUMN color TEXT; CREATE TABLE extra (x)"))
+)
+BROKEN = Schema(_LATER, (*CURRENT.steps, Step(_LATER, "CREATE TABLE extra (x); CREATE TABLE extra (x)")))
 FIRST = Schema(1, ())
 
 
@@ -437,7 +440,7 @@ async def of_schema_1(home: Path, fresh: Path) -> list[ev.Event]:
     events = await everything(journal)
     await journal.close()
     with database(home) as raw:
-        raw.execute("DROP TABLE checkpoints; PRAGMA user_version = 1")
+        raw.execute("DROP TABLE checkpoints; DROP TABLE audit; PRAGMA user_version = 1")
     await (await opened(fresh, schema=FIRST)).close()
     assert tables_of(home) == tables_of(fresh), "not what schema 1 was"
     return events

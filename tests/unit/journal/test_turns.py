@@ -111,6 +111,7 @@ async def test_an_ended_turn_cannot_be_claimed_and_an_unknown_one_does_not_exist
         await journal.claim("trn_none", mode="ask", model="")
 
 
+@pytest.mark.req("mechanisms:M2.tree_lease")
 async def test_a_child_is_not_claimed_while_another_process_runs_its_root(processes: Processes) -> None:
     here, there = await processes.another(), await processes.another()
     root, _ = await started(here)
@@ -120,6 +121,19 @@ async def test_a_child_is_not_claimed_while_another_process_runs_its_root(proces
         await there.claim(queued.id, mode="ask", model="")
     own = (await here.enqueue(a_turn((await here.create_thread(a_thread(parent=root))).id))).turn
     await here.claim(own.id, mode="ask", model="")
+
+
+@pytest.mark.req("mechanisms:M2.tree_lease")
+async def test_a_root_is_not_claimed_while_another_process_runs_one_below_it(processes: Processes) -> None:
+    here, there = await processes.another(), await processes.another()
+    root = await here.create_thread(a_thread())
+    child = await here.create_thread(a_thread(parent=root))
+    _, below = await started(here, child)
+    queued = (await there.enqueue(a_turn(root.id))).turn
+    with pytest.raises(Busy):
+        await there.claim(queued.id, mode="ask", model="")
+    await here.finish(below, DONE)
+    assert (await there.claim(queued.id, mode="ask", model="")).thread == root.id
 
 
 @pytest.mark.req("mechanisms:M5.revert")

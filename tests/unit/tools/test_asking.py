@@ -82,6 +82,7 @@ def test_every_tool_says_what_it_can_change():
         "shell_stop",
         "enter_plan_mode",
         "exit_plan_mode",
+        "task",
     }
     assert {name for name, effect in effects.items() if effect is Effect.WRITE} == {"write", "edit"}
     assert effects["shell"] is Effect.EXECUTE

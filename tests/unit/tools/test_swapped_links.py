@@ -14,6 +14,7 @@ import pytest
 
 from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.item import ResultStatus
+from quintet.workspace.exports import write_export
 from quintet.workspace.files import open_directory, open_regular, read_bytes, replace_bytes
 from quintet.workspace.paths import PathGuard, Place
 from tests.unit.workspace.swapper import exchange
@@ -142,6 +143,31 @@ def taken(place: Place) -> None:
 
 def replaced(place: Place) -> None:
     replace_bytes(place, b"a")
+
+
+@pytest.mark.req("security:S17")
+@pytest.mark.parametrize("what", ["directory", "file"])
+@pytest.mark.parametrize("contained", [True, False])
+def test_no_export_is_led_out_by_a_link_that_comes_and_goes(
+    inside: Path, outside: Path, what: str, contained: bool
+) -> None:
+    """A person may write where a directory's link leads; where a link leads that has the file's name nothing goes."""
+    before, met = world(outside), Counter[bool]()
+    root = str(inside) if contained else ""
+    with swapping(*swapped(inside, outside, what)):
+        for number in range(MOST):
+            try:
+                write_export(PathGuard(), "d/f", [f"a{number}".encode()], cwd=str(inside), root=root, force=True)
+                met[True] += 1
+            except Invalid:
+                met[False] += 1
+            if enough(met) or (what == "directory" and not contained and met.total() >= SWAPS):
+                break
+    if contained or what == "file":
+        assert enough(met), f"the link was not swapped while it was written: {met}"
+        assert world(outside) == before
+    else:
+        assert {name for name in world(outside) if name != "f"} == {MARK}, "nothing is left beside it"
 
 
 @pytest.mark.req("security:S17")

@@ -13,7 +13,7 @@ from quintet.cli.styled import Line, plain, without_tabs, wrapped
 from quintet.cli.terminal import safe
 from quintet.domain.errors import AlreadyResolved, QuintetError
 from quintet.domain.event import InteractionResolved
-from quintet.domain.interaction import Approval, ExternalCall, Interaction
+from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Interaction
 from quintet.domain.principal import ENGINE, Principal
 from quintet.engine.interactions import Answer, Interactions
 
@@ -30,6 +30,7 @@ class Asked:
         self._keep = keep
         self._asking = Asking(free_answers=True)
         self._answered_here: set[str] = set()
+        self._hooks: set[str] = set()  # open requests to hooks of a client
 
     @property
     def open(self) -> bool:
@@ -38,7 +39,9 @@ class Asked:
     def add(self, interaction: Interaction) -> None:
         if self._asking.knows(interaction.id):
             return
-        if isinstance(interaction.request, ExternalCall):
+        if isinstance(interaction.request, HookRequest):
+            self._hooks.add(interaction.id)  # what came of it is told with all hooks of its moment
+        elif isinstance(interaction.request, ExternalCall):
             self._write(describe(interaction))  # its client answers, nobody at a terminal can
         elif self._asking.add(interaction):
             self._show()
@@ -60,6 +63,9 @@ class Asked:
             self._write(*([f"  {answer}"] if answer else []), self._asking.words())
 
     def resolved(self, event: InteractionResolved) -> None:
+        if event.interaction in self._hooks:
+            self._hooks.discard(event.interaction)
+            return
         here = event.interaction in self._answered_here
         self._answered_here.discard(event.interaction)
         was_asked = self._asking.resolved(event.interaction)

@@ -10,7 +10,7 @@ from quintet.cli import amounts
 from quintet.cli.chat.voice import Voice
 from quintet.cli.notes import noted
 from quintet.cli.styled import Line, plain, without_tabs, wrapped
-from quintet.cli.terminal import safe
+from quintet.cli.terminal import safe, safe_line
 from quintet.domain.command import CommandKind, Outcome
 from quintet.domain.event import (
     CommandPosted,
@@ -18,6 +18,7 @@ from quintet.domain.event import (
     Event,
     ItemAdded,
     StepFinished,
+    ThreadCreated,
     TurnFinished,
     TurnQueued,
     TurnSteered,
@@ -49,6 +50,7 @@ class Transcript:
         self._thread = ""
         self._voices: dict[str, Voice] = {}  # by thread
         self._used: dict[str, Tally] = {}  # by turn
+        self._names: dict[str, str] = {}  # of subagents, by thread
         self._steers: dict[str, str] = {}  # by command: its words
         self._items: set[str] = set()  # shown as history
 
@@ -86,6 +88,8 @@ class Transcript:
             self.note(f"  (a damaged event: {event.id})", "yellow")
             return
         match payload:
+            case ThreadCreated(thread=thread) if thread.id != self._thread:
+                self._name(thread)
             case TurnQueued(turn=turn) if event.thread == self._thread:
                 self._asked(turn)
             case CommandPosted(command=command) if command.kind is CommandKind.STEER:
@@ -101,8 +105,8 @@ class Transcript:
                 self._ended(event, payload)
             case ItemAdded(item=item) if item.id in self._items:
                 return
-        if words := noted(payload):
-            self.note(f"  {words}", "yellow" if words.startswith("UNKNOWN") else "dim")
+        for words in noted(payload):
+            self.note(f"{self._whose(event.thread)}  {words}", "yellow" if words.startswith("UNKNOWN") else "dim")
         if not isinstance(payload, TurnFinished):
             self._voice(event.thread).show(payload)
 
@@ -129,7 +133,7 @@ class Transcript:
 
     def _ended(self, event: Event, finished: TurnFinished) -> None:
         """A turn of the thread, or of a subagent, whose lines say so."""
-        whose = "" if event.thread == self._thread else f"{event.thread[-4:]}│ "
+        whose = self._whose(event.thread)
         for thread in [t for t in self._voices if not whose or t == event.thread]:
             self._voices[thread].rest()
             if thread != self._thread:
@@ -144,6 +148,18 @@ class Transcript:
 
     def _voice(self, thread: str) -> Voice:
         if thread not in self._voices:
-            prefix = () if thread == self._thread else plain(f"{thread[-4:]}│ ", "blue")
+            prefix = plain(self._whose(thread), "blue")
             self._voices[thread] = Voice(self._write, self._width, self._now_s, cwd=self._cwd, prefix=prefix)
         return self._voices[thread]
+
+    def _whose(self, thread: str) -> str:
+        """What a line about a subagent begins with: its name where that is known, else the end of its thread's id."""
+        return "" if thread == self._thread else f"[{self._names.get(thread) or thread[-4:]}] "
+
+    def _name(self, thread: Thread) -> None:
+        """Numbered from the second of its kind on."""
+        agent, taken, number = safe_line(thread.settings.agent) or "subagent", set(self._names.values()), 2
+        name = agent
+        while name in taken:
+            name, number = f"{agent} {number}", number + 1
+        self._names[thread.id] = name

@@ -77,6 +77,15 @@ WHERE seq IN (SELECT seq FROM checkpoints WHERE thread = ? AND seq > ?) ORDER BY
 -- name: find_checkpoints
 INSERT OR IGNORE INTO checkpoints SELECT seq, coalesce(thread, root) FROM events WHERE coalesce(thread, root) IS NOT NULL
 AND kind IN (SELECT code FROM kinds WHERE name IN ('checkpoint.made', 'checkpoint.settled', 'files.restored'))
+-- name: audit_head
+SELECT number, seq, kind, at_ms, thread, digest, link FROM audit ORDER BY number DESC LIMIT 1
+-- name: audit
+SELECT number, seq, kind, at_ms, thread, digest, link FROM audit WHERE number > ? ORDER BY number LIMIT ?
+-- name: insert_audit
+INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)
+-- name: audited_events
+SELECT seq FROM events WHERE seq > ? AND seq <= ? AND kind IN (SELECT code FROM kinds WHERE name IN (SELECT value FROM json_each(?)))
+ORDER BY seq
 -- name: has_checkpoints
 SELECT 1 FROM sqlite_schema WHERE name = 'checkpoints'
 

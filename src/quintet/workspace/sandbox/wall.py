@@ -21,11 +21,12 @@ from quintet.workspace.sandbox.check_up import check_up
 from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
 from quintet.workspace.sandbox.groups import Group, Groups, groups_here
 from quintet.workspace.sandbox.limits import Caps
-from quintet.workspace.sandbox.mounts import Mount
+from quintet.workspace.sandbox.mounts import Mount, seen
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
+from quintet.workspace.sandbox.scratch import Scratches
 from quintet.workspace.sandbox.under_way import UnderWay
 
 if TYPE_CHECKING:
@@ -44,7 +45,11 @@ class Confined(msgspec.Struct, frozen=True):
     argv: Sequence[str]
     environment: Mapping[str, str]
     put_back: list[watched.PutBack] = msgspec.field(default_factory=list)  # afterwards: what it may not change, and did
+    emptied: int = 0  # bytes that were removed from its temporary directory before, because they were too many
     refused: Sequence[str] = ()  # fills while it runs: what its allow-list did not let through, each once
+
+
+_SetUp = tuple[Plan, Placeholders, int]  # for one command; the last as in Confined.emptied
 
 
 class Sandbox:
@@ -77,6 +82,7 @@ class Sandbox:
         self._filters = False  # system calls, inside
         self._groups = Groups({})
         self._under_way = UnderWay()
+        self._scratches = Scratches()
         self._looking = asyncio.Lock()
 
     async def state(self) -> State:
@@ -125,20 +131,24 @@ class Sandbox:
         environment: Mapping[str, str],
         profile: Profile,
         limits: Sequence[tuple[str, int]] = (),
+        scripts: Sequence[tuple[str, str]] = (),
     ) -> AsyncIterator[Confined]:
         """The command inside the wall, ready to spawn; what had to be set up for it is taken down on the way out.
 
-        `limits` are names of RLIMIT_… with their bounds. Leave only when every process of the command has ended.
+        `limits` are names of RLIMIT_… with their bounds; `scripts` are files, each with the SHA-256 it must have when
+        the command begins, or it does not. Leave only when every process of the command has ended.
         """
         if isinstance(profile.network, tuple) and profile.network:
             refused: list[str] = []
             async with self._way_out(profile.network, refused) as out:
                 before = (_interpreter(), *out.words, *_unset(environment), "--")
                 outer = {**environment, **out.environment}
-                async with self._walled((*before, *argv), cwd, outer, profile, limits, (out.mount,)) as confined:
+                async with self._walled(
+                    (*before, *argv), cwd, outer, profile, limits, scripts, (out.mount,)
+                ) as confined:
                     yield msgspec.structs.replace(confined, refused=refused)
         else:
-            async with self._walled(argv, cwd, environment, profile, limits) as confined:
+            async with self._walled(argv, cwd, environment, profile, limits, scripts) as confined:
                 yield confined
 
     def _way_out(self, hosts: Sequence[str], refused: list[str]) -> AbstractAsyncContextManager[WayOut]:
@@ -159,16 +169,18 @@ class Sandbox:
         environment: Mapping[str, str],
         profile: Profile,
         limits: Sequence[tuple[str, int]],
+        scripts: Sequence[tuple[str, str]],
         mounts: Sequence[Mount] = (),
     ) -> AsyncIterator[Confined]:
-        planned, held = await self._set_up_wholly(profile)
+        planned, held, emptied = await self._set_up_wholly(profile)
         try:
             before = watched.remember(planned.watched)
             under_way = self._under_way.there(profile.workspace)
             inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
             planned = planned.with_more(mounts)
             words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
-            confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
+            words += [f"same={said}:{path}" for path, said in scripts if seen(planned.mounts, path)]
+            confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY}, emptied=emptied)
             try:
                 yield confined
             finally:
@@ -179,9 +191,9 @@ class Sandbox:
         finally:
             held.release()
             # In a thread, which a cancel does not stop: it may have to wait for another process.
-            await asyncio.shield(asyncio.to_thread(self._tidy_workspace, profile.workspace))
+            await asyncio.shield(asyncio.to_thread(self._leave, profile))
 
-    async def _set_up_wholly(self, profile: Profile) -> tuple[Plan, Placeholders]:
+    async def _set_up_wholly(self, profile: Profile) -> _SetUp:
         """In a thread, which a cancel does not stop: what it made is then taken down when it has ended."""
         work = asyncio.ensure_future(asyncio.to_thread(self._set_up, profile))
         try:
@@ -190,14 +202,16 @@ class Sandbox:
             work.add_done_callback(lambda done: self._take_down_late(profile, done))
             raise
 
-    def _take_down_late(self, profile: Profile, done: asyncio.Future[tuple[Plan, Placeholders]]) -> None:
+    def _take_down_late(self, profile: Profile, done: asyncio.Future[_SetUp]) -> None:
         if not done.cancelled() and done.exception() is None:
             done.result()[1].release()
-            done.get_loop().run_in_executor(None, self._tidy_workspace, profile.workspace)
+            done.get_loop().run_in_executor(None, self._leave, profile)
 
-    def _tidy_workspace(self, workspace: str) -> None:
+    def _leave(self, profile: Profile) -> None:
+        if profile.scratch:
+            self._scratches.leave(profile.scratch)
         with contextlib.suppress(OSError):
-            self._tidy(self._rooms.notes(workspace))
+            self._tidy(self._rooms.notes(profile.workspace))
 
     def _tidy(self, notes: str) -> None:
         with contextlib.suppress(OSError, Busy):  # full disk, or in use: the notes stay as they are, for the next one
@@ -221,11 +235,17 @@ class Sandbox:
         for notes in self._rooms.all_notes():
             self._tidy(notes)
 
-    def _set_up(self, profile: Profile) -> tuple[Plan, Placeholders]:
+    def _set_up(self, profile: Profile) -> _SetUp:
         planned = plan(profile, self._own())
-        held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
-        open_ones = self._under_way.theirs(profile.workspace)
-        return planned.without(held.make(planned.absent, planned.covered) | open_ones), held
+        emptied = self._scratches.enter(profile.scratch) if profile.scratch else 0
+        try:
+            held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
+            open_ones = self._under_way.theirs(profile.workspace)
+            refused = held.make(planned.absent, planned.covered)
+        except BaseException:
+            self._leave(profile)
+            raise
+        return planned.without(refused | open_ones), held, emptied
 
     def _own(self) -> Own:
         hidden = (*self._hidden, self._rooms.base)

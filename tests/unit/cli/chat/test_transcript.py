@@ -17,6 +17,7 @@ from quintet.domain.event import (
     StepFellBack,
     StepStarted,
     TextDelta,
+    ThreadCreated,
     TurnFinished,
     TurnQueued,
 )
@@ -80,14 +81,25 @@ def test_a_subagents_turn_is_told_apart_and_its_end_is_not_the_threads() -> None
     stage = Stage()
     stage.see(StepStarted("s1", 1, "fake/model"))
     stage.see(TextDelta("i1", 0, "child words\nmore"), CHILD, "trn_2")
-    assert stage.lines == ["ab12│ child words"]
-    assert stage.live()[-1] == "ab12│ more"
+    assert stage.lines == ["[ab12] child words"]
+    assert stage.live()[-1] == "[ab12] more"
     failed = TurnFinished(TurnState.FAILED, error=ErrorInfo("internal", "It broke.", "Look."))
     stage.see(failed, CHILD, "trn_2")
-    assert stage.lines[1:] == ["ab12│ more", "ab12│ The turn ended as failed: It broke. Look."]
+    assert stage.lines[1:] == ["[ab12] more", "[ab12] The turn ended as failed: It broke. Look."]
     assert len(stage.live()) == 1  # the thread itself still waits for its model
     stage.see(TurnFinished(TurnState.DONE))
     assert stage.live() == []
+
+
+def test_subagents_are_called_by_their_names() -> None:
+    stage = Stage()
+    for child in ("thr_one", "thr_two"):
+        stage.see(
+            ThreadCreated(Thread(child, PARENT, "prj", "default", ThreadSettings("/w", agent="scout"), 0, 0)), child
+        )
+        stage.see(TextDelta("itm", 0, "words\n"), child, f"trn_{child}")
+    stage.see(StepFellBack("s1", "a/b", "c/d", "busy"), "thr_two", "trn_two")
+    assert stage.lines == ["[scout] words", "[scout 2] words", "[scout 2]   a/b cannot answer (busy); asking c/d"]
 
 
 def test_what_happens_around_an_answer_is_told_and_damage_is_named() -> None:

@@ -1,0 +1,95 @@
+"""audit: the chain of who asked, decided, ran, granted, restored and deleted; listed, and checked link by link."""
+
+from __future__ import annotations
+
+import argparse
+
+from quintet.app import App
+from quintet.cli import exits
+from quintet.cli.event_json import encode_line, iso
+from quintet.cli.events import gist
+from quintet.cli.invoke import Invocation
+from quintet.cli.progress import Progress
+from quintet.cli.terminal import safe_line
+from quintet.domain.audit import AuditRow, Verified
+from quintet.domain.event import Event
+
+PAGE = 500
+
+
+def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    verify = "look at every link of the chain, and at the events it speaks of"
+    verifying = actions.add_parser("verify", help=verify, description=verify, parents=[common])
+    verifying.add_argument(
+        "--expect", default="", metavar="NUMBER:LINK", help="a head noted earlier, which must still be in the chain"
+    )
+    listing = actions.add_parser("list", help="its rows, oldest first", parents=[common])
+    listing.add_argument("--after", type=int, default=0, metavar="NUMBER", help="only rows behind this one")
+    listing.add_argument("--thread", default="", help="only rows of this thread")
+
+
+async def run(invocation: Invocation) -> int:
+    async with invocation.open() as app:
+        return await (_verify if invocation.flags.action == "verify" else _list)(invocation, app)
+
+
+async def _verify(invocation: Invocation, app: App) -> int:
+    found = await app.journal.verify_audit(invocation.flags.expect, Progress(invocation.screen))
+    if invocation.json:
+        invocation.screen.raw(encode_line(_verified_json(found)))
+    else:
+        for line in _words(found):
+            invocation.screen.line(line)
+    return exits.DONE if found.whole else exits.STORAGE
+
+
+def _verified_json(found: Verified) -> dict[str, object]:
+    flaws = [{"row": flaw.number, "words": flaw.words} for flaw in found.flaws]
+    head = found.head.name if found.head else ""
+    return {"v": 1, "whole": found.whole, "rows": found.rows, "head": head, "flaws": flaws, "more": found.more_flaws}
+
+
+def _words(found: Verified) -> list[str]:
+    if found.whole and found.head:
+        return [
+            f"The audit chain is whole: {found.rows} rows, each bound to the one before it.",
+            f"Its head is {found.head.name}",
+            "Note it elsewhere: `quintet audit verify --expect HEAD` shows later that nothing up to it was changed.",
+        ]
+    out = [f"The audit chain is BROKEN ({found.rows} rows were looked at):"]
+    out += [f"  {flaw.words}" for flaw in found.flaws]
+    if found.more_flaws:
+        out.append(f"  and {found.more_flaws} more")
+    out.append("Compare with a backup (`quintet backup` makes them). A repair after damage leaves such gaps too.")
+    return out
+
+
+async def _list(invocation: Invocation, app: App) -> int:
+    flags = invocation.flags
+    thread = await app.threads.find(flags.thread) if flags.thread else ""
+    after = flags.after
+    while page := await app.journal.audit(after=after, limit=PAGE):
+        after = page[-1].number
+        for row in page:
+            if thread in ("", row.thread):
+                _show(invocation, row, await _event(app, row))
+    return exits.DONE
+
+
+async def _event(app: App, row: AuditRow) -> Event | None:
+    """What the row stands for, where that is still kept."""
+    found = await app.journal.events(row.seq - 1, limit=1)
+    return found[0] if found and found[0].seq == row.seq and found[0].kind == row.kind else None
+
+
+def _show(invocation: Invocation, row: AuditRow, event: Event | None) -> None:
+    if invocation.json:
+        known = {"number": row.number, "kind": row.kind, "at": iso(row.at_ms), "thread": row.thread}
+        digests = {"digest": row.digest.hex(), "link": row.link.hex(), "erased": event is None and row.seq > 0}
+        invocation.screen.raw(encode_line({"v": 1, **known, **digests}))
+    else:
+        words = safe_line(gist(event)) if event else ""
+        invocation.screen.line(
+            f"{row.number}  {iso(row.at_ms)[:19]}  {row.thread or '-'}  {row.kind}  {words}".rstrip()
+        )

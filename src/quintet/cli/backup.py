@@ -1,0 +1,67 @@
+"""backup: the whole home but its keys, as one private file; made while others work, and checked before it counts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from quintet.cli import exits
+from quintet.cli.event_json import encode_line
+from quintet.cli.invoke import Invocation
+from quintet.cli.progress import Progress
+from quintet.config import home_directory
+from quintet.domain.errors import StorageDamaged
+from quintet.journal.backup import snapshot, stamp
+from quintet.journal.checking import Found
+
+
+def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", default="", help="file to write (else one in the home's own backups)")
+    parser.add_argument("--force", action="store_true", help="replace the file if it is there")
+
+
+async def run(invocation: Invocation) -> int:
+    from quintet.workspace.files import on_disk
+
+    home = Path(home_directory(invocation.home, os.environ))
+    if not (home / "quintet.db").is_file():
+        raise StorageDamaged(f"There is no journal in {home}.", next_step="Name its home with `--home`.")
+    path, size, found = await on_disk(_back_up, invocation, home)
+    if invocation.json:
+        line = {"v": 1, "path": path, "bytes": size, "whole": found.whole, "rows": found.rows}
+        invocation.screen.raw(encode_line(line))
+    else:
+        for words in _lines(path, size, found):
+            invocation.screen.line(words)
+    return exits.DONE if found.whole else exits.STORAGE
+
+
+def _back_up(invocation: Invocation, home: Path) -> tuple[str, int, Found]:
+    from quintet.workspace.archive import archived
+    from quintet.workspace.exports import write_export, write_own
+    from quintet.workspace.paths import PathGuard
+
+    backups = home / "backups"
+    backups.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=backups) as scratch:
+        copy = os.path.join(scratch, "quintet.db")
+        found = snapshot(home, copy, Progress(invocation.screen))
+        pieces = archived(str(home), copy)
+        if invocation.flags.output:
+            guard, force = PathGuard(str(home)), invocation.flags.force
+            path = write_export(guard, invocation.flags.output, pieces, cwd=os.getcwd(), force=force).path
+        else:
+            path = write_own(str(backups), f"quintet-{stamp()}.tar", pieces)
+    return path, os.path.getsize(path), found
+
+
+def _lines(path: str, size: int, found: Found) -> list[str]:
+    rows = f"{found.rows.get('threads', 0)} threads, {found.rows.get('items', 0)} items"
+    lines = [f"Wrote {path} ({size / 1_048_576:.1f} MiB): {rows}. Keys are not in it."]
+    if not found.whole:
+        why = found.wrong or "some rows do not match their checksums"
+        lines.append(f"The journal is DAMAGED ({why}); the backup holds it as it is. Run `quintet repair --dry-run`.")
+    lines.append(f"To use it: mkdir -m 700 NEW && tar -xf {path} -C NEW && quintet threads list --home NEW")
+    return lines

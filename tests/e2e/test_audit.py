@@ -1,0 +1,53 @@
+"""The real `quintet audit`: a whole chain, a broken one, and what a person is told of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.faults.processes import no_traceback, quintet, write_home
+
+
+@pytest.mark.req("security:S53")
+def test_audit_verify_tells_a_whole_chain_from_one_that_was_changed(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home")
+    assert quintet("run", "echo alpha", home=home).code == 0
+    whole = quintet("audit", "verify", home=home)
+    assert (whole.code, whole.err) == (0, ""), whole
+    assert "whole" in whole.out
+    (said,) = quintet("audit", "verify", "--json", home=home).lines
+    assert said["head"] in whole.out
+    assert quintet("audit", "verify", "--expect", said["head"], home=home).code == 0
+    listed = quintet("audit", "list", "--json", home=home).lines
+    assert [line["kind"] for line in listed] == ["chain.begun", "turn.queued", "turn.finished"]
+    with_words = quintet("audit", "list", home=home)
+    assert "alpha" in with_words.out
+    raw = apsw.Connection(str(home / "quintet.db"))
+    raw.execute("DELETE FROM audit WHERE number = 2")
+    raw.close()
+    broken = quintet("audit", "verify", home=home)
+    no_traceback(broken)
+    assert broken.code == 6, broken
+    assert "row 2 is missing before row 3" in broken.out
+    (said,) = quintet("audit", "verify", "--json", home=home).lines
+    assert said["whole"] is False
+
+
+@pytest.mark.req("security:S53")
+def test_a_deleted_thread_is_listed_without_its_words(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home")
+    assert quintet("run", "echo zanzibar", home=home).code == 0
+    (thread,) = quintet("threads", "list", "--json", home=home).lines
+    assert quintet("threads", "delete", thread["id"], home=home).code == 0
+    listed = quintet("audit", "list", home=home)
+    assert "zanzibar" not in listed.out
+    assert "thread.deleted" in listed.out
+    assert [line["erased"] for line in quintet("audit", "list", "--json", home=home).lines] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert quintet("audit", "verify", home=home).code == 0

@@ -1,0 +1,173 @@
+"""The audit chain: every tampering is found, an erasure breaks nothing, and no row carries a word of its event."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from quintet.domain import event as ev
+from quintet.domain.event import KINDS, Draft
+from quintet.journal.stored import StoredJournal
+from tests.unit.journal.conftest import Processes
+from tests.unit.journal.nouns import DONE, a_call, a_thread, a_turn, an_intent, said
+
+SECRET = "the words of zanzibar"
+Tamper = Callable[[apsw.Connection], object]
+
+
+async def filled(journal: StoredJournal, turns: int = 3) -> list[str]:
+    threads = []
+    for n in range(turns):
+        thread = await journal.create_thread(a_thread())
+        turn = (await journal.enqueue(a_turn(thread.id, f"{SECRET} {n}", runner=journal.owner))).turn
+        lease = await journal.claim(turn.id, mode="ask", model="m/m")
+        await journal.append([a_call("c1"), an_intent("c1", title=SECRET), said("answer")], lease=lease)
+        await journal.append([Draft(ev.ToolFinished("c1", "shell", ev.ResultStatus.OK))], lease=lease)
+        await journal.finish(lease, DONE)
+        threads.append(thread.id)
+    return threads
+
+
+@pytest.mark.req("security:S53")
+async def test_a_chain_nobody_touched_is_whole_and_names_every_audited_event(journal: StoredJournal) -> None:
+    await filled(journal)
+    found = await journal.verify_audit()
+    assert found.flaws == ()
+    rows = await journal.audit(limit=1000)
+    audited = {kind.name for kind in KINDS if kind.audited}
+    events = [e for e in await journal.events(0, limit=1000) if e.kind in audited]
+    assert [(r.seq, r.kind, r.at_ms, r.thread) for r in rows[1:]] == [
+        (e.seq, e.kind, e.at_ms, e.thread) for e in events
+    ]
+    assert (rows[0].kind, found.rows, found.head) == ("chain.begun", len(rows), rows[-1])
+    assert len(events) == 12
+
+
+@pytest.mark.req("security:S53")
+async def test_erasing_a_thread_leaves_the_chain_whole_and_nothing_of_its_words_in_it(journal: StoredJournal) -> None:
+    first, *_ = await filled(journal)
+    before = await journal.audit(limit=1000)
+    await journal.delete_thread(first)
+    found = await journal.verify_audit()
+    assert found.flaws == ()
+    after = await journal.audit(limit=1000)
+    assert after[: len(before)] == before
+    assert after[-1].kind == "thread.deleted"
+    for row in after:
+        assert SECRET not in repr(row)
+
+
+@pytest.mark.req("security:S53")
+async def test_two_processes_write_one_chain(processes: Processes) -> None:
+    here, there = await processes.another(), await processes.another()
+    for _ in range(3):
+        await filled(here, 1)
+        await filled(there, 1)
+    found = await here.verify_audit()
+    assert (found.flaws, found.rows) == ((), 1 + 6 * 4)
+
+
+@pytest.mark.req("security:S53")
+async def test_a_head_noted_earlier_is_found_again_and_a_forged_chain_does_not_hold_it(journal: StoredJournal) -> None:
+    await filled(journal)
+    head = (await journal.verify_audit()).head
+    assert head is not None
+    await filled(journal)
+    assert (await journal.verify_audit(head.name)).whole
+    (flaw,) = (await journal.verify_audit(f"{head.number}:{'0' * 64}")).flaws
+    assert "noted" in flaw.words
+
+
+def _swap(raw: apsw.Connection) -> None:
+    raw.execute("UPDATE audit SET number = -number WHERE number IN (5, 6)")
+    raw.execute("UPDATE audit SET number = CASE number WHEN -5 THEN 6 ELSE 5 END WHERE number < 0")
+
+
+TAMPERINGS: dict[str, tuple[Tamper, str]] = {
+    "a digest": (lambda raw: raw.execute("UPDATE audit SET digest = zeroblob(32) WHERE number = 4"), "changed"),
+    "a link": (lambda raw: raw.execute("UPDATE audit SET link = zeroblob(32) WHERE number = 4"), "changed"),
+    "a kind": (lambda raw: raw.execute("UPDATE audit SET kind = 'grant.made' WHERE number = 4"), "changed"),
+    "a time": (lambda raw: raw.execute("UPDATE audit SET at_ms = at_ms + 1 WHERE number = 4"), "changed"),
+    "a thread": (lambda raw: raw.execute("UPDATE audit SET thread = 'thr_x' WHERE number = 4"), "changed"),
+    "the newest row's time": (
+        lambda raw: raw.execute("UPDATE audit SET at_ms = 1 WHERE number = (SELECT max(number) FROM audit)"),
+        "changed",
+    ),
+    "one row gone": (lambda raw: raw.execute("DELETE FROM audit WHERE number = 4"), "missing"),
+    "several rows gone": (lambda raw: raw.execute("DELETE FROM audit WHERE number IN (4, 5, 6)"), "missing"),
+    "the first row gone": (lambda raw: raw.execute("DELETE FROM audit WHERE number = 1"), "missing"),
+    "the end cut off": (lambda raw: raw.execute("DELETE FROM audit WHERE number > 9"), "should be in the chain"),
+    "all rows gone": (lambda raw: raw.execute("DELETE FROM audit"), "gone"),
+    "two rows exchanged": (_swap, "changed"),
+    "its beginning moved": (lambda raw: raw.execute("UPDATE audit SET seq = 9 WHERE number = 1"), "changed"),
+    "an event's words": (
+        lambda raw: raw.execute(
+            "UPDATE events SET body = replace(CAST(body AS TEXT), 'zanzibar', 'elsewhere') WHERE kind = "
+            "(SELECT code FROM kinds WHERE name = 'tool.started')"
+        ),
+        "was changed",
+    ),
+    "an event gone": (
+        lambda raw: raw.execute(
+            "DELETE FROM events WHERE seq = (SELECT max(seq) FROM audit WHERE kind = 'tool.started')"
+        ),
+        "was removed",
+    ),
+}
+
+
+@pytest.mark.req("security:S53")
+@pytest.mark.parametrize("name", TAMPERINGS)
+async def test_every_tampering_is_found(files: Processes, name: str) -> None:
+    tamper, words = TAMPERINGS[name]
+    await filled(await files.another())
+    await files.close()
+    assert files.home is not None
+    _change(files.home, tamper)
+    found = await (await files.another()).verify_audit()
+    assert any(words in flaw.words for flaw in found.flaws), found.flaws
+
+
+def _change(home: Path, tamper: Tamper) -> None:
+    raw = apsw.Connection(str(home / "quintet.db"))
+    tamper(raw)
+    raw.close()
+
+
+@pytest.mark.req("security:S53")
+async def test_any_flipped_bit_in_any_row_of_the_chain_is_found(files: Processes) -> None:
+    await filled(await files.another())
+    await files.close()
+    assert files.home is not None
+    raw = apsw.Connection(str(files.home / "quintet.db"))
+    rows = [r for r in raw.execute("SELECT number, digest, link FROM audit").fetchall() if r[0] > 1]
+    dice = random.Random(53)
+    for number, digest, link in rows:
+        column, value = dice.choice((("digest", digest), ("link", link)))
+        flipped = bytearray(value)
+        flipped[dice.randrange(32)] ^= 1 << dice.randrange(8)
+        raw.execute(f"UPDATE audit SET {column} = ? WHERE number = ?", (bytes(flipped), number))
+        journal = await files.another()
+        assert not (await journal.verify_audit()).whole, (number, column)
+        raw.execute(f"UPDATE audit SET {column} = ? WHERE number = ?", (value, number))
+    raw.close()
+    assert (await (await files.another()).verify_audit()).whole
+
+
+@pytest.mark.req("security:S53", "reliability:R21")
+async def test_a_home_of_schema_2_begins_its_chain_where_it_stands(files: Processes) -> None:
+    await filled(await files.another())
+    await files.close()
+    assert files.home is not None
+    _change(files.home, lambda raw: raw.execute("DROP TABLE audit; PRAGMA user_version = 2"))
+    journal = await files.another()
+    assert journal.report.migrated_from == 2
+    (begun,) = await journal.audit()
+    assert begun.seq == (await journal.marks()).last
+    await filled(journal, 1)
+    found = await journal.verify_audit()
+    assert (found.flaws, found.rows) == ((), 5)
