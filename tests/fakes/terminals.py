@@ -16,6 +16,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 import uuid
@@ -40,6 +41,8 @@ class Tmux:
         self._socket = f"quintet-test-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._env = environment(**env)
         self._env.pop("TMUX", None)
+        self._place = tempfile.mkdtemp(prefix="qt-")  # of its socket, whose path must be short; tmux leaves it behind
+        self._env["TMUX_TMPDIR"] = self._place
         # The program is started by a shell, which can say how it ended and in what state it left the terminal.
         line = f"{shlex.join(argv)}; echo ENDED $?; stty -a; exec cat"
         columns, rows = map(str, size)
@@ -97,6 +100,7 @@ class Tmux:
     def close(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):  # it is gone already
             self._tmux("kill-server")
+        shutil.rmtree(self._place, ignore_errors=True)
 
 
 @contextlib.contextmanager
