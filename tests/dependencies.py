@@ -21,7 +21,7 @@ BILL = ROOT / "sbom.json"
 WHY = {
     "apsw": "the journal; brings an SQLite without the bug that loses rows when several processes write",
     "cryptography": "seals stored keys",
-    "fastjsonschema": "checks what models and clients send against its schema",
+    "fastjsonschema": "holds a model's answer to the form that was asked for",
     "h11": "HTTP as bytes, for the proxy of the sandbox and for web_fetch",
     "httpx2": "model providers over HTTP",
     "msgspec": "every event and item, to JSON and back",
