@@ -7,17 +7,18 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from quintet.config import Config, home_directory, load_config, make_home
+from quintet.config import Config, command_hooks, home_directory, load_config, make_home
 from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.errors import Invalid, QuintetError
-from quintet.domain.ports import Clock, FileHistory, Journal, ParsedCommand, Tool
+from quintet.domain.hook import Hook, HookScope, HookSubscription, HookVerdict
+from quintet.domain.ports import Clock, FileHistory, Hooks, Journal, MemoryHook, ParsedCommand, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine
 from quintet.domain.turn import Mode, strictest
@@ -26,6 +27,7 @@ from quintet.engine.answer_form import AnswerForm
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
+from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.policy import Policy
@@ -109,8 +111,11 @@ class LateFileHistory:
     async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
         return await self._history.secure(directory, paths)
 
-    async def compare(self, secured: Secured) -> Compared:
-        return await self._history.compare(secured)
+    async def still_runs(self, secured: Secured) -> None:
+        await self._history.still_runs(secured)
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
+        return await self._history.compare(secured, cut_off=cut_off)
 
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         return await self._history.states(directory, paths, keep=keep)
@@ -128,13 +133,33 @@ class LateFileHistory:
         return await self._history.sweep(keep, manifests)
 
 
+class LateHooks:
+    """The workspace's runner of hooks, made when one is due."""
+
+    def __init__(self, make: Callable[[], Hooks]) -> None:
+        self._make = make
+
+    @cached_property
+    def _commands(self) -> Hooks:
+        return self._make()
+
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
+        return await self._commands.run(hook, given, scope)
+
+    async def digest(self, hook: Hook, cwd: str) -> str:
+        return await self._commands.digest(hook, cwd)
+
+
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: StoredJournal) -> None:
+    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, memory: MemoryHook | None = None) -> None:
+        """Without `memory` nothing is remembered, and the model is told nothing of it."""
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
+        # A server that asks for no credentials sets this before the first turn: commands must not reach it.
+        self.open_server = False
         self.journal: Journal = journal
         self.clock = SystemClock()
         self.credentials = Credentials(str(home), KeyStore(os.environ))
@@ -160,15 +185,19 @@ class App:
         self.results = KeptResults(str(home))
         self._agent_files = AgentFiles(str(home))
         self.agents = Agents(self._own_agents, self._agent_files.of_project)
+        self.hooks = AllHooks(
+            self.feed, self.interactions, LateHooks(self._hook_commands), command_hooks(config.hooks), self.log.line
+        )
         self.turns = Turns(
             self.feed,
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home)),
+            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
+            hooks=self.hooks,
         )
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
@@ -229,7 +258,29 @@ class App:
         caps = usual_caps(
             max_processes=given.max_processes, max_memory_mib=given.max_memory_mib, max_file_mib=given.max_file_mib
         )
-        return ShellSettings(given.network, caps=caps)
+        return ShellSettings(given.network, open_server=self.open_server, caps=caps)
+
+    def _hook_commands(self) -> Hooks:
+        """Hooks are confined as commands of their turn's mode are, which asked for no network."""
+        from quintet.tools.shell_profile import network, writable
+        from quintet.workspace.hook_commands import HookCommands
+        from quintet.workspace.sandbox.profile import Profile
+
+        settings = self._shell_settings()
+
+        def profile(scope: HookScope, workspace: str, scratch: str) -> Profile:
+            writes = writable(scope.mode, scope.confine)
+            reach = network(scope.mode, settings, asked=False)
+            return Profile(workspace, writable=writes, network=reach, scratch=scratch)
+
+        return HookCommands(
+            os.environ,
+            self.sandbox,
+            profile,
+            PathGuard(str(self.home)).workspace,
+            settings.caps,
+            loose=self.config.sandbox.required is False,
+        )
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -250,6 +301,7 @@ class App:
         confine: Confine = Confine.AUTO,
         budget: float | None = None,
         answer_form: AnswerForm | None = None,
+        hooks: Sequence[HookSubscription] = (),
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -266,6 +318,7 @@ class App:
             compact_at=limits.compact_at,
             budget=Budget(budget or limits.turn_budget, limits.thread_budget, limits.day_budget),
             answer_form=answer_form,
+            hooks=hooks,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
@@ -316,6 +369,7 @@ class App:
 
     async def close(self) -> None:
         await self.turns.shutdown()
+        await self.hooks.close()
         if "models" in self.__dict__:  # made by the first turn
             await self.models.close()
         if "background" in self.__dict__:  # made with the tools, if those were needed

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
 from quintet.domain.errors import Invalid, StorageReadOnly
+from quintet.domain.hook import TIMEOUT_MOST_S, HookEvent
+from quintet.domain.hook import Hook as CommandHook
+from quintet.domain.hook_matcher import Matcher
 from quintet.domain.turn import Mode
 from quintet.providers.settings import ModelSettings, ProviderSettings
 from quintet.workspace.web.search_settings import SearchSettings
@@ -64,10 +67,10 @@ class McpServer(msgspec.Struct, frozen=True):
 
 
 class Hook(msgspec.Struct, frozen=True):
-    event: str
-    command: str
-    matcher: str = ""
-    timeout_s: Positive = 30.0
+    event: HookEvent
+    command: Annotated[str, msgspec.Meta(min_length=1)]
+    matcher: str = ""  # a regular expression, searched for
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=TIMEOUT_MOST_S)] = 30.0
 
 
 class Agent(msgspec.Struct, frozen=True):
@@ -197,6 +200,7 @@ class _Reader:
             elif key == "hooks":
                 entries = self._value(value, list[Any], key)
                 made[key] = tuple(self._struct(entry, Hook, f"hooks[{n}]") for n, entry in enumerate(entries))
+                self._check_matchers(made[key])
             else:
                 made[key] = self._value(value, _PLAIN.get(key, dict[str, Any]), key)
         self._check_hosts(made)
@@ -268,12 +272,27 @@ class _Reader:
         except Invalid as error:
             raise Invalid(f"{self._path}: {error.message}", next_step=error.step) from None
 
+    def _check_matchers(self, hooks: Sequence[Hook]) -> None:
+        for n, hook in enumerate(hooks):
+            try:
+                Matcher(hook.matcher)
+            except Invalid as error:
+                raise Invalid(f"{self._path}: `hooks[{n}].matcher`: {error.message}", next_step=error.step) from None
+
     def _warn_of_keys(self, providers: dict[str, ProviderSettings]) -> None:
         for name, settings in providers.items():
             if settings.api_key:
                 self._warnings.append(
                     f"{self._path}: providers.{name}.api_key is a key in plain text; name a variable in api_key_env."
                 )
+
+
+def command_hooks(hooks: Sequence[Hook]) -> tuple[CommandHook, ...]:
+    """The person's own, as the engine knows them."""
+    return tuple(
+        CommandHook(hook.event, hook.command, Matcher(hook.matcher), f"config.toml hooks[{n}]", hook.timeout_s)
+        for n, hook in enumerate(hooks)
+    )
 
 
 def _choices(form: Any) -> list[str]:

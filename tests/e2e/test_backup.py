@@ -83,3 +83,10 @@ def test_damage_is_told_and_the_backup_kept_all_the_same(home: Path) -> None:
 def test_without_a_journal_one_line_says_so(tmp_path: Path) -> None:
     assert "no journal" in one_line(quintet("backup", home=tmp_path / "nothing"), 6)
     assert not (tmp_path / "nothing").exists()
+
+
+def test_who_deletes_a_thread_is_told_of_the_backups_that_still_hold_it(home: Path) -> None:
+    (said,) = quintet("backup", "--json", home=home).lines
+    thread = quintet("threads", "list", "--json", home=home).lines[0]["id"]
+    deleted = quintet("threads", "delete", thread, home=home)
+    assert (deleted.code, said["path"] in deleted.err) == (0, True), deleted

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from quintet.domain.event import Event, TurnFinished
+from quintet.domain.hook import Hook
 from quintet.domain.item import Body, Item, TextPart
-from quintet.domain.ports import Clock, FileHistory, Journal, Provider, Results, SurroundingsReader, Tool
+from quintet.domain.ports import Clock, FileHistory, Hooks, Journal, Provider, Results, SurroundingsReader, Tool
 from quintet.domain.principal import Principal, local
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.thread import Thread, ThreadSettings
@@ -17,9 +18,11 @@ from quintet.engine.agents import Agents
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
+from quintet.engine.hooks import AllHooks
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
+from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.projects import Handles, Projects
 from quintet.engine.rules import parse_rules
 from quintet.engine.starter import Starter
@@ -33,6 +36,7 @@ from quintet.providers.scripted import ScriptedProvider
 from quintet.workspace.commands import ShellCommandParser
 from quintet.workspace.diffs import unified_diff
 from tests.fakes.history import KeptFiles
+from tests.fakes.hooks import NoCommands
 from tests.fakes.providers import OneModel
 from tests.fakes.waiting import LIMIT_S, soon
 
@@ -74,6 +78,9 @@ class Process:
         agents: Agents | None = None,
         results: Results | None = None,
         surroundings: SurroundingsReader | None = None,
+        hooks: Sequence[Hook] = (),
+        hook_commands: Hooks | None = None,
+        project: Callable[[str], ProjectPolicy] = lambda directory: ProjectPolicy(),
     ) -> None:
         self.journal = journal
         self.clock = clock
@@ -84,6 +91,8 @@ class Process:
         self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, lambda directory: directory)
         self.undo = Undo(self.feed, self.history, stories)
+        self.told: list[str] = []  # lines of the log
+        self.hooks = AllHooks(self.feed, self.interactions, hook_commands or NoCommands(), hooks, self.told.append)
         policy = Policy(parse_rules(rules or {}), ShellCommandParser())
         self.turns = Turns(
             self.feed,
@@ -93,6 +102,8 @@ class Process:
             surroundings or Nowhere(),
             agents=agents,
             results=results,
+            hooks=self.hooks,
+            project_policy=project,
         )
         self.defects: list[BaseException] = []
         self.turns.on_defect = self.defects.append
@@ -186,6 +197,7 @@ class Process:
         if not self._closed:
             self._closed = True
             await soon(self.turns.shutdown())
+            await soon(self.hooks.close())
             await soon(self.feed.close())
             await soon(self.journal.close())
 

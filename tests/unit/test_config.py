@@ -68,7 +68,7 @@ env = { A = "b" }
 url = "https://example.org/mcp"
 
 [[hooks]]
-event = "tool.started"
+event = "PreToolUse"
 matcher = "shell"
 command = "notify"
 timeout_s = 5
@@ -177,7 +177,15 @@ def test_no_file_is_the_defaults(tmp_path):
             "web_search.url would send the key unencrypted. Use https.",
         ),
         ("hooks = 1", "`hooks`: expected `list`, got `int`"),
-        ("[[hooks]]\nevent = 'x'", "hooks[0] needs `command`"),
+        ("[[hooks]]\nevent = 'Stop'", "hooks[0] needs `command`"),
+        ("[[hooks]]\nevent = 'x'", "`hooks[0].event`: invalid enum value 'x'. Use one of PreToolUse, PostToolUse"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = ''", "`hooks[0].command`: expected `str` of length >= 1"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ntimeout_s = 601", "`hooks[0].timeout_s`: expected `float` <= 600"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\nmatcher = '('", "`hooks[0].matcher`: the matcher '(' is not a"),
+        (
+            "[[hooks]]\nevent = 'Stop'\ncommand = 'x'\nmatcher = '(a+)+'",
+            "`hooks[0].matcher`: the matcher '(a+)+' could",
+        ),
         ("version = 'new'", "`version`: expected `int`, got `str`"),
     ],
 )

@@ -12,7 +12,7 @@ from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
 from quintet.domain.grant import Grant, GrantOffer, Scope
-from quintet.domain.interaction import Approval, ExternalCall, Interaction, Question, Verdict
+from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Interaction, Question, Verdict
 from quintet.domain.principal import local
 from quintet.domain.shown import shown, shown_line
 from quintet.engine.interactions import Answer
@@ -83,6 +83,8 @@ def describe(interaction: Interaction, remember_by: str = BY_FLAG) -> str:
                 lines.append(f"  {shown(item.text)}  [{options}]")
         case ExternalCall(tool=tool):
             lines = [head, f"  waits for the client's own tool {shown_line(tool)}"]
+        case HookRequest(subscription=hook, event=event, target=target):
+            lines = [head, f"  waits for the client's hook {shown_line(hook)} ({event} {shown_line(target)})"]
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from quintet.cli.approvals import describe
 from quintet.domain.errors import AlreadyResolved, QuintetError
 from quintet.domain.grant import Scope
-from quintet.domain.interaction import Approval, ExternalCall, Interaction, Question, QuestionItem, Verdict
+from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Interaction, Question, QuestionItem, Verdict
 from quintet.domain.principal import Principal
 from quintet.engine.interactions import Answer, Interactions
 
@@ -39,7 +39,7 @@ class Prompt:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ask(self, interaction: Interaction) -> None:
-        if isinstance(interaction.request, ExternalCall):
+        if isinstance(interaction.request, ExternalCall | HookRequest):
             self._note(describe(interaction))  # its client answers, nobody at a terminal can
             return
         self._waiting.append(interaction)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -277,7 +279,14 @@ async def _delete(invocation: Invocation, app: App) -> int:
     await app.threads.delete(thread, ME)
     if not invocation.json:
         invocation.screen.note(f"Deleted {thread}.")
+        if kept := await asyncio.to_thread(_backups, app.home / "backups"):
+            # They are the person's own to keep or to remove; but nobody should believe that nothing is left.
+            invocation.screen.note(f"Backups may still hold it: {', '.join(kept)}")
     return 0
+
+
+def _backups(directory: Path) -> list[str]:
+    return sorted(str(path) for path in directory.iterdir()) if directory.is_dir() else []
 
 
 def _tell_thread(invocation: Invocation, thread: Thread) -> int:

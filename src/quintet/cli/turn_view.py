@@ -15,6 +15,7 @@ from quintet.domain.event import (
     CompactionStarted,
     EffectUnknown,
     Event,
+    HookResolved,
     InteractionRequested,
     InteractionResolved,
     ItemAdded,
@@ -26,7 +27,8 @@ from quintet.domain.event import (
     ToolFinished,
     ToolStarted,
 )
-from quintet.domain.interaction import Approval, Decision, Interaction, Question, Verdict
+from quintet.domain.hook import HookAction
+from quintet.domain.interaction import Approval, Decision, HookRequest, Interaction, Question, Verdict
 from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolResult
 from quintet.domain.ports import Models
 from quintet.domain.principal import ENGINE, Principal
@@ -86,6 +88,7 @@ class TextView:
         self._waits = waits
         self._prompt = Prompt(self._note, interactions, me) if prompts else None
         self._streamed: set[str] = set()
+        self._hooks: set[str] = set()  # open requests to hooks of a client
         self._mid_line = False
         self._cwd = ""
         self._whose = ""  # what each line begins with: a subagent's name while something of it is shown
@@ -139,9 +142,14 @@ class TextView:
                 self._note(f"  plan mode is {'on' if on else 'off'}")
             case EffectUnknown(title=title):
                 self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
+            case HookResolved():
+                for line in hook_lines(event.payload):
+                    self._note(f"  {line}")
             case InteractionRequested(interaction=asked):
                 self._whose = ""  # the request itself says who asks
                 self._asked(asked)
+            case InteractionResolved(interaction=interaction) if interaction in self._hooks:
+                self._hooks.discard(interaction)  # what came of it is told with all hooks of its moment
             case InteractionResolved(interaction=interaction, decision=decision):
                 if self._prompt:
                     self._prompt.resolved(interaction)
@@ -161,6 +169,8 @@ class TextView:
             self._note(f"The turn ended as {turn.state}: {turn.error.line()}")
 
     def _asked(self, interaction: Interaction) -> None:
+        if isinstance(interaction.request, HookRequest):
+            self._hooks.add(interaction.id)
         if self._prompt:
             self._prompt.ask(interaction)
             return
@@ -193,6 +203,15 @@ def compaction_words(finished: CompactionFinished) -> str:
         return f"compaction failed: {finished.error.message}"
     size = f"about {finished.tokens_before:,} tokens are {finished.tokens_after:,} now"
     return f"compacted: {size}" if finished.summary_item else f"old results left out of the model's view: {size}"
+
+
+def hook_lines(resolved: HookResolved) -> list[str]:
+    """What hooks held back, and which could not say anything. Those that let a thing pass are no news."""
+    at = f"hook {resolved.event}{f' {shown_line(resolved.target)}' if resolved.target else ''}"
+    lines = [f"{at}: {shown_line(problem)}" for problem in resolved.problems]
+    if resolved.action is HookAction.BLOCK:
+        lines.append(f"{at}: blocked by {shown_line(resolved.by)}: {shown_line(resolved.reason)}")
+    return lines
 
 
 _SILENCES = {

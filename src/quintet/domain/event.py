@@ -12,6 +12,7 @@ from quintet.domain.checkpoint import FileChange, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.grant import Grant
+from quintet.domain.hook import HookAction, HookEvent
 from quintet.domain.ids import event_id
 from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item, ResultStatus
@@ -221,6 +222,29 @@ class CompactionFinished(Payload, frozen=True):
     error: ErrorInfo | None = None
 
 
+class HookTriggered(Payload, frozen=True):
+    """Hooks are about to be asked: so many, all at once. Committed before the first of them is run."""
+
+    event: HookEvent
+    target: str = ""  # what matchers are compared with: a tool's name, an agent's, a reason
+    count: int = 1
+    call_id: str = ""
+    sources: tuple[str, ...] = ()  # where each is written, or whose it is
+
+
+class HookResolved(Payload, frozen=True):
+    """What they said together. The first block counts."""
+
+    event: HookEvent
+    action: HookAction
+    target: str = ""
+    reason: str = ""
+    by: str = ""  # where the hook that blocked is written, or whose it is
+    duration_ms: int = 0
+    problems: tuple[str, ...] = ()  # hooks that could not say anything, or were not heard, and why
+    call_id: str = ""
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -299,6 +323,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("grant.revoked", GrantRevoked, FACT, leased=False, audited=True),
     Kind("command.posted", CommandPosted, FACT, leased=False, audited=True),
     Kind("command.settled", CommandSettled, FACT, leased=False),
+    Kind("hook.triggered", HookTriggered, FACT, leased=False, audited=True),
+    Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),
     Kind("checkpoint.settled", CheckpointSettled, FACT, leased=True),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from quintet.domain.grant import GrantOffer
+from quintet.domain.hook import HookEvent
 from quintet.domain.item import ResultStatus
 from quintet.domain.principal import Principal
 
@@ -58,7 +59,17 @@ class ExternalCall(msgspec.Struct, frozen=True, tag="external_call"):
     input: str
 
 
-Request = Approval | Question | ExternalCall
+class HookRequest(msgspec.Struct, frozen=True, tag="hook_request", omit_defaults=True):
+    """A client's hook is asked: allow lets it happen, deny blocks it with the reason. Silence allows: a hook is a
+    client's chance to object, not somebody's yes."""
+
+    subscription: str
+    event: HookEvent
+    target: str = ""
+    input: dict[str, Any] = {}
+
+
+Request = Approval | Question | ExternalCall | HookRequest
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):

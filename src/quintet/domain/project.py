@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from quintet.domain.hook import Hook
 from quintet.domain.turn import Mode
 
 
@@ -21,6 +22,7 @@ class ProjectConfig(msgspec.Struct, frozen=True):
     path: str = ""
     mode: Mode | None = None
     rules: dict[str, str] = {}  # as written; ask and deny only
+    hooks: tuple[Hook, ...] = ()
     instructions: str = ""
     warnings: tuple[str, ...] = ()  # what was in it besides
 

@@ -51,6 +51,7 @@ class Calls:
         self._children: dict[str, str] = {}  # by call: the thread of the subagent that works for it
         self.open: dict[str, ToolCall] = {}  # asked for by the model, no result in the journal yet
         self._started: set[str] = set()  # whose intent is in the journal
+        self._ran: set[str] = set()  # by a tool, here or at the client
         self._outcomes: dict[str, tuple[ToolOutcome, int]] = {}  # what came of a call, and how long it took
         self._guarded: dict[str, Guarded] = {}  # whose files were put aside
         self._settled: dict[str, CheckpointSettled] = {}  # what they have changed, not in the journal yet
@@ -76,6 +77,9 @@ class Calls:
             # Kept until it is in the journal: what has happened must not be forgotten because a commit failed.
             self._keep(call, cut(outcome), begun_s)
             outcome = await self._capping.of(self._running.thread.id, outcome)
+            if call.call_id in self._ran:
+                # Before comparing: what a hook changes here, a formatter say, is part of what the call did.
+                outcome = await self._running.moments.after_call(call, outcome)
             outcome = await self._compared(call, outcome)
         except asyncio.CancelledError:
             await self._compare_in_haste(call)
@@ -144,11 +148,12 @@ class Calls:
 
     async def _cleared(self, call: ToolCall) -> ToolOutcome:
         """Run exactly what was agreed to: what has changed by then is put forward again, a few times."""
-        prepared, spec, tool = await self._prepare(call)
+        prepared, spec, tool = await self._hooked(call)
         drifted = False
         for _ in range(ROUNDS):
             cleared = await self._clearance.of(call, spec, prepared, drifted=drifted)
             if tool is None:
+                self._ran.add(call.call_id)
                 return await self._clearance.external(call)
             await self._guard(call, spec, prepared)
             now = (await self._prepare(call))[0] if cleared.asked else prepared
@@ -171,6 +176,16 @@ class Calls:
             "What this call would do changed each time before it could run, so it was not run.", ResultStatus.DENIED
         )
 
+    async def _hooked(self, call: ToolCall) -> tuple[Prepared, ToolSpec, Tool | None]:
+        """The call, unless a hook blocks it. What hooks did meanwhile may have changed what it would do."""
+        found, moments = await self._prepare(call), self._running.moments
+        if not moments.hears_calls(call):
+            return found
+        verdict = await moments.before_call(call)
+        if verdict.blocks:
+            raise Refused(f"A hook blocked this call: {verdict.reason}", ResultStatus.DENIED)
+        return await self._prepare(call)
+
     async def _withdraw(self, call: ToolCall) -> None:
         """The tool saw at the last moment that it is no longer what was agreed to: the intent ends, nothing was run."""
         guarded = self._unguard(call)
@@ -179,8 +194,10 @@ class Calls:
             ended.append(CheckpointSettled(call.call_id, call.name, guarded.secured.directory, exact=guarded.exact))
         await self._feed.say(self._running.lease, *ended, ToolFinished(call.call_id, call.name, ResultStatus.DENIED))
         self._started.discard(call.call_id)
+        self._ran.discard(call.call_id)
 
     async def _use(self, tool: Tool, call: ToolCall, prepared: Prepared) -> ToolOutcome:
+        self._ran.add(call.call_id)
         context = CallContext(self._feed, self._running, self._clearance, self._subagents, call, prepared)
         try:
             return await tool.run(prepared, context)

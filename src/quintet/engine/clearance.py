@@ -179,6 +179,8 @@ class Clearance:
     async def _interact(self, call_id: str, request: Approval | Question | ExternalCall) -> Decision:
         running, starter = self._running, self._running.starter
         on_ask = OnAsk.WAIT if isinstance(request, ExternalCall) else starter.on_ask
+        if on_ask is OnAsk.WAIT:
+            self._running.moments.waits(request)
         return await self._interactions.ask(
             running.lease,
             running.thread.root,

@@ -11,7 +11,15 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from quintet.domain.compaction import recorded
-from quintet.domain.errors import STORAGE_ERRORS, ErrorInfo, Invalid, ProviderFailed, QuintetError, as_quintet_error
+from quintet.domain.errors import (
+    STORAGE_ERRORS,
+    Denied,
+    ErrorInfo,
+    Invalid,
+    ProviderFailed,
+    QuintetError,
+    as_quintet_error,
+)
 from quintet.domain.event import AnyPayload, CompactionFinished, CompactionStarted, ItemAdded, ViewChanged
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, Summary, user_text
@@ -53,6 +61,7 @@ class Compaction:
         self._record = running.thread.compaction
         self._tries = 0  # to make one refused request shorter
         self._trims = 0
+        self._held: Denied | None = None  # a hook does not want it: asked once a turn, it gets no shorter by asking
         self._failure: QuintetError | None = None  # of the last compaction
         self._under_way: tuple[Summariser, int] | None = None  # with the size it began with
 
@@ -65,7 +74,7 @@ class Compaction:
         room = self._room
         if room is None or self._gauge.tokens(self._request()) < room.threshold:
             return
-        if self._record.may_try(self._context.last):
+        if self._may_try():
             await self._compact(THRESHOLD)
         if self._gauge.tokens(self._request()) > room.usable:
             await self._trim(THRESHOLD, room.threshold)
@@ -81,7 +90,7 @@ class Compaction:
         that this comes to an end."""
         self._gauge.refused(self._request(), self._room)
         self._tries += 1
-        due = self._tries == 1 and self._record.may_try(self._context.last)
+        due = self._tries == 1 and self._may_try()
         if due and await self._compact(TOO_LONG):
             return True
         if self._trims >= TRIMS:
@@ -96,6 +105,8 @@ class Compaction:
         why = "Nothing in it can be summarised or left out any more"
         if self._record.ineffective >= TOO_MANY_INEFFECTIVE:
             why = f"The last {self._record.ineffective} compactions hardly helped"
+        elif self._held:
+            why = self._held.message.rstrip(".")
         elif self._record.failed:
             why = "Compacting it failed"
         return ProviderFailed(
@@ -128,7 +139,9 @@ class Compaction:
                 "There is nothing to compact in this thread.", next_step="Go on; it is compacted when it grows."
             )
             return False
-        self._failure = None
+        self._failure = self._held = await self._running.moments.before_compaction(_trigger(reason), before)
+        if self._failure is not None:
+            return False
         model, lease = self._models.model, self._running.lease
         summariser = Summariser(self._feed, lease, model)
         self._under_way = (summariser, before)
@@ -141,7 +154,10 @@ class Compaction:
             raise
         except Exception as error:
             return await self._fail(summariser, before, 0, as_quintet_error(error))
-        return await self._commit(summariser, before, chosen, item)
+        return await self._commit(summariser, before, chosen, item, reason)
+
+    def _may_try(self) -> bool:
+        return self._held is None and self._record.may_try(self._context.last)
 
     def _cut(self, *, resting: bool) -> Cut | None:
         context, turn = self._context, self._running.lease.turn
@@ -170,7 +186,7 @@ class Compaction:
         last = (await journal.thread(lease.thread)).last_ordinal
         return Item(new_id("itm"), lease.thread, lease.turn, last + 1, self._feed.clock.now_ms(), body)
 
-    async def _commit(self, summariser: Summariser, before: int, chosen: Cut, item: Item) -> bool:
+    async def _commit(self, summariser: Summariser, before: int, chosen: Cut, item: Item, reason: str) -> bool:
         behind = self._context.compacted(item, chosen.first_kept, chosen.also)
         after = self._gauge.tokens(replace(self._request(), items=behind.for_model()))
         if after >= before:
@@ -183,6 +199,7 @@ class Compaction:
         await self._feed.say(self._running.lease, ItemAdded(item), change, summariser.finished(), finished)
         self._context.become(behind)
         self._remember(finished)
+        await self._running.moments.after_compaction(_trigger(reason), after)
         return True
 
     async def _fail(self, summariser: Summariser, before: int, after: int, failure: QuintetError) -> bool:
@@ -218,3 +235,8 @@ class Compaction:
         finished = CompactionFinished("", before, after)
         await self._feed.say(self._running.lease, CompactionStarted(reason, before), finished)
         return True
+
+
+def _trigger(reason: str) -> str:
+    """As hooks know it."""
+    return "manual" if reason == REQUESTED else "auto"

@@ -11,7 +11,7 @@ from quintet.domain.errors import AlreadyResolved, Denied, Invalid, NotFound, Ti
 from quintet.domain.event import Event, InteractionRequested, InteractionResolved
 from quintet.domain.grant import Grant, GrantOffer, Scope
 from quintet.domain.ids import new_id
-from quintet.domain.interaction import Approval, Decision, Interaction, Question, Request, Verdict
+from quintet.domain.interaction import Approval, Decision, HookRequest, Interaction, Question, Request, Verdict
 from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.turn import Lease
 from quintet.engine.feed import Feed
@@ -143,12 +143,12 @@ class Interactions:
         return decision
 
     def _check(self, asked: Interaction, answer: Answer) -> None:
-        if isinstance(asked.request, Approval) and answer.verdict is Verdict.ANSWER:
-            raise Invalid("An approval is answered with allow or deny.")
+        if isinstance(asked.request, Approval | HookRequest) and answer.verdict is Verdict.ANSWER:
+            raise Invalid("This is answered with allow or deny.")
         if isinstance(asked.request, Question) and answer.verdict is Verdict.ANSWER:
             if len(answer.answers) != len(asked.request.items):
                 raise Invalid(f"There are {len(asked.request.items)} questions, {len(answer.answers)} were answered.")
-        elif not isinstance(asked.request, Approval) and answer.verdict is Verdict.ALLOW:
+        elif not isinstance(asked.request, Approval | HookRequest) and answer.verdict is Verdict.ALLOW:
             raise Invalid("A question is answered with one of its options, or denied.")
 
     async def _project_of(self, thread: str) -> str:
@@ -157,8 +157,8 @@ class Interactions:
     def _grant(self, asked: Interaction, answer: Answer, by: Principal, project: str) -> Grant | None:
         if answer.verdict is not Verdict.ALLOW or answer.remember is Scope.CALL:
             return None
-        assert isinstance(asked.request, Approval)
-        offer = _offer_for(asked.request.offers, answer.remember)
+        offers = asked.request.offers if isinstance(asked.request, Approval) else ()
+        offer = _offer_for(offers, answer.remember)
         return Grant(
             id=new_id("grt"),
             tool=offer.tool,

@@ -6,6 +6,7 @@ import asyncio
 
 from quintet.domain.errors import (
     Cancelled,
+    Denied,
     ErrorInfo,
     Interrupted,
     ProviderFailed,
@@ -13,13 +14,15 @@ from quintet.domain.errors import (
     StepLimit,
     as_quintet_error,
 )
-from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered
+from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered, ViewChanged
+from quintet.domain.hook import HookEvent
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ToolCall, UserMessage, user_text
 from quintet.domain.model import ModelRequest
 from quintet.domain.ports import Results, SurroundingsReader
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.turn import TurnState
+from quintet.domain.view import ViewReason
 from quintet.engine.agents import Agents
 from quintet.engine.answer_form import Answering
 from quintet.engine.calls import Calls
@@ -92,11 +95,42 @@ class Loop:
             return await self._finish(TurnState.FAILED, as_quintet_error(error).info())
 
     async def _work(self) -> None:
+        try:
+            await self._go()
+        except Exception as error:
+            await self._running.moments.failed(as_quintet_error(error))
+            raise
+
+    async def _hear_hooks(self) -> None:
+        """Before anything is done with the input. One that is refused is never shown to a model."""
+        running = self._running
+        await running.moments.begun()
+        verdict = await running.moments.input_given()
+        if verdict.blocks:
+            hidden = ViewChanged(ViewReason.REVERT, keep_through=running.thread.last_ordinal - 1)
+            await self._feed.say(running.lease, hidden)
+            raise Denied(
+                f"A hook refused this input: {verdict.reason}",
+                next_step="Say it in another way, or change the hook.",
+                hook=HookEvent.INPUT_GIVEN.value,
+                reason=verdict.reason,
+            )
+
+    async def _held(self) -> bool:
+        """Whether the turn goes on although the model has ended: a hook wants that, or somebody spoke meanwhile."""
+        words = await self._running.moments.rests()
+        if words:
+            await self._put(f"A hook says that you are not done: {words}")
+        return await self._give_steers() or bool(words)
+
+    async def _go(self) -> None:
         running = self._running
         starter, settings = running.starter, running.thread.settings
         running.works_as(starter.agent or await self._agents.named(settings.agent, settings.cwd))
         if running.may_delegate:
             running.others = (await self._agents.all(settings.cwd)).agents
+        if running.compact is None:
+            await self._hear_hooks()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         self._around = await self._surroundings.look(settings.cwd)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
@@ -116,7 +150,7 @@ class Loop:
                 self._context.add(item)
             await self._answer_calls(step.calls)
             corrected = not step.calls and await self._correct(step)
-            if not await self._give_steers() and not step.calls and not corrected:
+            if not await self._give_steers() and not step.calls and not corrected and not await self._held():
                 running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
@@ -189,15 +223,19 @@ class Loop:
 
     async def _correct(self, step: Step) -> bool:
         """Tell the model what is wrong with its last words, where they must have a form."""
-        assert self._context is not None
         words = "" if self._running.steers else self._answering.correction(step.items)
         if words:
-            lease = self._running.lease
-            item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), user_text(words))
-            (event,) = await self._feed.say(lease, ItemAdded(item))
-            assert isinstance(event.payload, ItemAdded)
-            self._context.add(event.payload.item)
+            await self._put(words)
         return bool(words)
+
+    async def _put(self, words: str) -> None:
+        """Words for the model that are nobody's input."""
+        assert self._context is not None
+        lease = self._running.lease
+        item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), user_text(words))
+        (event,) = await self._feed.say(lease, ItemAdded(item))
+        assert isinstance(event.payload, ItemAdded)
+        self._context.add(event.payload.item)
 
     async def _give_steers(self) -> bool:
         """Put every accepted steer before the model. False when there is none; then the turn may end."""
@@ -209,6 +247,7 @@ class Loop:
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body)
             events = await self._feed.say(lease, ItemAdded(item), TurnSteered(steer.id, item.id))
             self._running.steers.popleft()
+            self._running.moments.steered()
             added = events[0].payload
             assert isinstance(added, ItemAdded)
             self._context.add(added.item)
@@ -216,6 +255,7 @@ class Loop:
 
     async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
         """The one terminal event, with everything that was still open settled in the same commit."""
+        await self._running.moments.close()
         await self._running.close()
         self._last = (TurnFinished(state, self._steps, error), self._leftovers(error))
         return await self.finish_again()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from quintet.domain.errors import Invalid
+from quintet.domain.hook import Hook
 from quintet.domain.project import ProjectConfig
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.rules import Judgement, Rule, parse_rules
@@ -14,6 +15,7 @@ class ProjectPolicy(msgspec.Struct, frozen=True):
     mode: Mode | None = None  # an upper bound, like the person's own
     rules: tuple[Rule, ...] = ()  # ask and deny only
     roots: tuple[str, ...] = ()  # its directories, where the relative paths of rules begin
+    hooks: tuple[Hook, ...] = ()  # each needs somebody's yes before it runs
     instructions: str = ""  # for the model, as the project's words
     warnings: tuple[str, ...] = ()
 
@@ -29,7 +31,7 @@ def project_policy(config: ProjectConfig) -> ProjectPolicy:
         except Invalid as error:
             warnings.append(f"{config.path}: {error.message} Until it is corrected, turns here ask before they act.")
             mode = strictest(mode, Mode.ASK)
-    return ProjectPolicy(mode, tuple(rules), (), config.instructions, tuple(warnings))
+    return ProjectPolicy(mode, tuple(rules), (), config.hooks, config.instructions, tuple(warnings))
 
 
 def together(policies: list[ProjectPolicy], roots: tuple[str, ...] = ()) -> ProjectPolicy:
@@ -39,6 +41,7 @@ def together(policies: list[ProjectPolicy], roots: tuple[str, ...] = ()) -> Proj
         strictest(*modes) if modes else None,
         tuple(rule for p in policies for rule in p.rules),
         roots,
+        tuple(dict.fromkeys(hook for p in policies for hook in p.hooks)),
         "\n\n".join(p.instructions for p in policies if p.instructions),
         tuple(dict.fromkeys(w for p in policies for w in p.warnings)),
     )

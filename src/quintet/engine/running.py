@@ -13,6 +13,8 @@ from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
 from quintet.engine.agents import CODER, may_use, offering
+from quintet.engine.hooks import AllHooks
+from quintet.engine.moments import Moments
 from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.starter import Starter
 
@@ -27,6 +29,7 @@ class RunningTurn:
         project: ProjectPolicy | None = None,
         compact: str | None = None,
         above: RunningTurn | None = None,
+        hooks: AllHooks | None = None,
     ) -> None:
         self.turn = turn
         self.thread = thread
@@ -45,6 +48,7 @@ class RunningTurn:
         self.closing = False  # the last commit is under way: commands that come now are too late
         self.stopped_as: TurnState | None = None
         self.stop_reason = ""
+        self.moments = Moments(hooks, self)
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quintet.domain.agent import Agent
+from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import Models, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
@@ -34,6 +35,7 @@ class Starter:
         compact_at: float | None = None,
         budget: Budget | None = None,
         answer_form: AnswerForm | None = None,
+        hooks: Sequence[HookSubscription] = (),
     ) -> None:
         self.principal = principal
         self.models = models
@@ -50,6 +52,7 @@ class Starter:
         self.budget = budget or Budget()
         self.agent = agent  # None: the one the thread's settings name
         self.answer_form = answer_form  # what the turn's last words must be
+        self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, always in the same order so that its prompt prefix stays the same."""

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Protocol
 
 from quintet.domain.errors import Denied, Invalid, NotFound, Overloaded
 from quintet.domain.ids import new_id
-from quintet.domain.item import AssistantMessage, Item, TextPart, ToolResult
+from quintet.domain.item import AssistantMessage, Item, ResultStatus, TextPart, ToolResult
 from quintet.domain.subagent import AT_ONCE, DEEPEST, Assignment, Report
 from quintet.domain.thread import TITLE_LENGTH, Thread, ThreadSettings
 from quintet.domain.turn import Turn, TurnState
 from quintet.engine.agents import CODER, Agents
-from quintet.engine.clearance import TurnEnds
+from quintet.engine.clearance import Refused, TurnEnds
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import OnAsk
 from quintet.engine.running import RunningTurn
@@ -41,23 +41,12 @@ class Runner(Protocol):
     async def wait(self, turn: str) -> Turn: ...
 
 
-async def _started(parent: Thread, child: Thread) -> None:
-    """Nobody wants to know."""
-
-
-async def _stopped(parent: Thread, child: Thread, report: Report) -> None:
-    """Nobody wants to know."""
-
-
 class Subagents:
     def __init__(self, feed: Feed, agents: Agents, runner: Runner) -> None:
         self._feed = feed
         self._agents = agents
         self._runner = runner
         self._at_work: Counter[str] = Counter()  # by root
-        # Where hooks come in: before a subagent's turn is begun, where raising refuses it, and after its end.
-        self.on_start: Callable[[Thread, Thread], Awaitable[None]] = _started
-        self.on_stop: Callable[[Thread, Thread, Report], Awaitable[None]] = _stopped
 
     async def work(
         self, above: RunningTurn, call_id: str, assignment: Assignment, known: Callable[[str], None]
@@ -70,10 +59,13 @@ class Subagents:
         try:
             child = await self._child(above, call_id, assignment)
             known(child.id)
-            await self.on_start(above.thread, child)
+            agent = child.settings.agent or CODER.name
+            verdict = await above.moments.subagent_started(agent, assignment.prompt)
+            if verdict.blocks:
+                raise Refused(f"A hook did not let the subagent start: {verdict.reason}", ResultStatus.DENIED)
             ended = await self._run(above, call_id, child, assignment.prompt)
             report = await self._report(child, ended)
-            await self.on_stop(above.thread, child, report)
+            await above.moments.subagent_rests(agent, report.text)
         finally:
             self._at_work[root] -= 1
             if not self._at_work[root]:
@@ -149,6 +141,7 @@ class Subagents:
             confine=given.confine,
             compact_at=given.compact_at,
             budget=given.budget,
+            hooks=given.hooks,
         )
 
     async def _report(self, child: Thread, ended: Turn) -> Report:

@@ -30,6 +30,7 @@ from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBus
 from quintet.engine.agents import Agents
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.feed import Feed
+from quintet.engine.hooks import AllHooks
 from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
 from quintet.engine.interactions import Interactions
 from quintet.engine.loop import Loop
@@ -61,9 +62,11 @@ class Turns:
         project_policy: Callable[[str], ProjectPolicy] = lambda directory: ProjectPolicy(),
         agents: Agents | None = None,
         results: Results | None = None,
+        hooks: AllHooks | None = None,
     ) -> None:
         self._agents = agents or Agents()
         self._results = results
+        self._hooks = hooks
         self._feed = feed
         self._interactions = interactions
         self._policy = policy
@@ -360,7 +363,8 @@ class Turns:
         self._queued.pop(turn.id, None)
         thread = await self._feed.journal.thread(turn.thread)
         project = await asyncio.to_thread(self._project_policy, thread.settings.cwd)
-        running = self._running[turn.id] = RunningTurn(turn, thread, lease, starter, project, compact, above)
+        running = RunningTurn(turn, thread, lease, starter, project, compact, above, self._hooks)
+        self._running[turn.id] = running
         if self._closing:
             running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
         for waiting in await self._feed.journal.commands(turn.thread):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -27,22 +27,22 @@ from quintet.tools.shell_profile import (
 )
 from quintet.tools.shell_words import block, outcome
 from quintet.workspace.background import Background
-from quintet.workspace.child import Cause, Child, Ended, Receiver
+from quintet.workspace.child import Child, Ended, Receiver
+from quintet.workspace.confined_run import DRIFTED, run_confined
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
-from quintet.workspace.processes import run_child
-from quintet.workspace.sandbox.limits import limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
-from quintet.workspace.sandbox.warden import guarded
+
+if TYPE_CHECKING:
+    from quintet.workspace.command_digest import Bound
 
 TIMEOUT_S = 120.0
 TIMEOUT_MOST_S = 600.0
 BACKGROUND_S = 3_600.0
 BACKGROUND_MOST_S = 86_400.0
 COMMAND_LENGTH = 100_000
-WALLS = 3  # built anew when one falls before the command began: what it should hide can vanish while it is built
 OUTPUT_LIMIT = 256 * 1024 * 1024  # bytes; whoever writes more is ended
 
 SPEC = ToolSpec(
@@ -127,7 +127,7 @@ class ShellTool:
             arguments=normal,
             command=given.command,
             cwd=scope.cwd,
-            digest=digest("shell", normal, await self._binding(given.command, scope.cwd)),
+            digest=digest("shell", normal, (await self._bound(given.command, scope.cwd)).digest),
             notes=tuple(notes),
             confined=confined,
             unconfined=unconfined,
@@ -135,12 +135,12 @@ class ShellTool:
             network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
-    async def _binding(self, command: str, cwd: str) -> str:
+    async def _bound(self, command: str, cwd: str) -> Bound:
         """What a yes is bound to: the directory, the names the command sees, and the scripts it runs as they are."""
-        from quintet.workspace.command_digest import command_digest  # brings the parser along: with the first command
+        from quintet.workspace.command_digest import bound_to  # brings the parser along: with the first command
 
         names = child_environment(self._environment, "")
-        return await asyncio.to_thread(command_digest, command, cwd, names, self._guard.workspace(cwd))
+        return await asyncio.to_thread(bound_to, command, cwd, names, self._guard.workspace(cwd))
 
     async def _scripts(self, command: str, cwd: str) -> tuple[str, ...]:
         from quintet.workspace.command_digest import script_digests
@@ -149,9 +149,10 @@ class ShellTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = _checked(prepared.arguments)
-        if prepared.digest != digest("shell", prepared.arguments, await self._binding(given.command, prepared.cwd)):
-            raise Drifted("A script that this command runs, or its environment, was changed.")
-        child = self._child(given, prepared, context)
+        bound = await self._bound(given.command, prepared.cwd)
+        if prepared.digest != digest("shell", prepared.arguments, bound.digest):
+            raise Drifted(DRIFTED)
+        child = replace(self._child(given, prepared, context), scripts=bound.scripts)
         profile = self._profile(prepared, context) if prepared.confined else None
         try:
             if given.background:
@@ -189,25 +190,7 @@ class ShellTool:
     async def _run(
         self, child: Child, profile: Profile | None, receive: Receiver, started: Callable[[], None] = lambda: None
     ) -> Ended:
-        """Inside the wall of this profile; without one, where there is no profile."""
-        async with self._sandbox.group(self._settings.caps) as group:
-            grouped = replace(child, group=group)
-            if profile is not None:
-                return await self._run_walled(grouped, profile, receive, started)
-            loose = replace(grouped, argv=limited(child.argv, self._settings.caps, child.timeout_s))
-            return await run_child(loose, receive, started)
-
-    async def _run_walled(
-        self, child: Child, profile: Profile, receive: Receiver, started: Callable[[], None]
-    ) -> Ended:
-        argv, limits = guarded(child.argv), rlimits(self._settings.caps, child.timeout_s)
-        for _ in range(WALLS):
-            async with self._sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
-                walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)
-                ended = await run_child(walled, receive, started)
-            if ended.cause is not Cause.NO_WALL:
-                break
-        return replace(ended, put_back=tuple(inside.put_back), refused=tuple(inside.refused))
+        return await run_confined(self._sandbox, child, profile, self._settings.caps, receive, started)
 
     def _child(self, given: ShellArguments, prepared: Prepared, context: ToolContext) -> Child:
         # Unique whatever the provider called the call: processes are found and ended by this name.

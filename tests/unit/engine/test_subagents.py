@@ -9,6 +9,7 @@ import pytest
 
 from quintet.domain.event import EffectUnknown, InteractionRequested, ThreadUpdated, TurnFinished, TurnQueued
 from quintet.domain.grant import Scope
+from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import AssistantMessage, ResultStatus, TextPart, ToolResult, UserMessage
 from quintet.domain.subagent import AT_ONCE, NOT_BELOW
@@ -22,6 +23,7 @@ from quintet.tools.ask_user import AskUserTool
 from quintet.tools.plan_mode import EnterPlanModeTool, ExitPlanModeTool
 from tests.fakes.engine import ME, House, parts
 from tests.fakes.family import Family, agents, children, order, process, task
+from tests.fakes.hooks import subscription
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool
 from tests.fakes.waiting import soon
@@ -432,15 +434,9 @@ async def test_one_that_is_at_work_is_not_resumed_a_second_time(house: House) ->
 async def test_an_answer_that_was_lost_on_the_way_up_is_still_with_the_child(house: House) -> None:
     one = await process(house, "worker")
     thread = await one.thread()
-    reached = asyncio.Event()
-
-    async def hang(*_: object) -> None:
-        reached.set()
-        await asyncio.Event().wait()
-
-    one.turns.subagents.on_stop = hang
-    await Family(task() + ANSWER, worker="text: the report").start(one, thread)
-    await soon(reached.wait())
+    family = Family(task() + ANSWER, worker="text: the report")
+    await family.start(one, thread, hooks=[subscription(HookEvent.SUBAGENT_RESTS)])
+    await one.asked(thread)  # the child has ended, and what it came to waits for a hook that nobody answers
     await one.die()
     two = await house.process()
     await two.threads.get(thread)

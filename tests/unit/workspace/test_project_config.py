@@ -48,7 +48,6 @@ providers.openai.api_key_env = "AWS_SECRET"|providers
 default_model = "evil/x"|default_model
 models.x.id = "y"|models
 proxy = "http://evil"|proxy
-hooks = [{event = "x", command = "y"}]|hooks
 mcp.x.command = "evil"|mcp
 env.PATH = "."|env
 sandbox.mode = "off"|sandbox

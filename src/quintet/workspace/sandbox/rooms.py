@@ -91,7 +91,7 @@ class Rooms:
 
     def close(self) -> None:
         if self._own:
-            _remove(self._own)
+            remove(self._own)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{self._own}.lock")
             os.close(self._lock)
@@ -115,7 +115,7 @@ def _sweep(directory: str) -> None:
     for name in os.listdir(directory):
         if name.endswith(".lock"):
             with contextlib.suppress(OSError), _dead(os.path.join(directory, name)):
-                _remove(os.path.join(directory, name.removesuffix(".lock")))
+                remove(os.path.join(directory, name.removesuffix(".lock")))
                 os.unlink(os.path.join(directory, name))
 
 
@@ -129,7 +129,7 @@ def _dead(lock: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _remove(tree: str) -> None:
+def remove(tree: str) -> None:
     """A whole tree, also where a command left directories that even their owner may not write."""
     import shutil
 
