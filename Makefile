@@ -54,7 +54,7 @@ faults: $(STAMP) ## fault suites at the figures of a release (hours)
 
 docs: $(STAMP) ## write the generated parts of docs/ anew
 	$(BIN)/python -m quintet.cli.docs docs
-	$(BIN)/python -m tests.requirement_index > docs/requirements.md
+	$(BIN)/python -m tests.requirement_index
 	$(BIN)/python -m quintet.cli.manual > data/share/man/man1/quintet.1
 	$(BIN)/python -m tests.dependencies
 

@@ -43,8 +43,10 @@ def cut_off() -> tuple[str, ...]:
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """Nothing of the environment the tests run in: no home of Quintet, no virtual environment, no path to our source."""
-    kept = {k: os.environ[k] for k in ("LANG", "LC_ALL", "TERM", "TMPDIR", "PYTHONDONTWRITEBYTECODE") if k in os.environ}
+    """Nothing of the environment the tests run in: no home of Quintet, no virtual environment, no way to our code."""
+    kept = {
+        k: os.environ[k] for k in ("LANG", "LC_ALL", "TERM", "TMPDIR", "PYTHONDONTWRITEBYTECODE") if k in os.environ
+    }
     return kept | {"PATH": "/usr/local/bin:/usr/bin:/bin", "NO_COLOR": "1"} | more
 
 

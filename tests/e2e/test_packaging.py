@@ -132,7 +132,9 @@ needs_strace = pytest.mark.skipif(not can_trace(), reason="strace is not here or
 
 @needs_strace
 @pytest.mark.req("security:S55")
-@pytest.mark.parametrize("words", [(), ("--version",), ("run", "help"), ("threads", "list"), ("version",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [(), ("--version",), ("run", "help"), ("threads", "list"), ("version",)], ids=" ".join
+)
 def test_a_command_calls_nobody_by_itself(built: Built, tmp_path: Path, words: tuple[str, ...]) -> None:
     trace = tmp_path / "trace"
     argv = ["strace", "-f", "-qq", "-e", CALLS, "-o", str(trace), str(built.quintet), *words]

@@ -29,6 +29,7 @@ DEEDS = {
 }
 
 
+@pytest.mark.req("first_minutes:F30")
 @pytest.mark.parametrize("error", CLASSES, ids=lambda e: e.code)
 def test_every_error_says_what_happened_in_a_sentence(error: type[QuintetError]) -> None:
     words = what_happened(error)
@@ -36,6 +37,7 @@ def test_every_error_says_what_happened_in_a_sentence(error: type[QuintetError])
     assert words != what_happened(QuintetError), "it has no words of its own"
 
 
+@pytest.mark.req("first_minutes:F30")
 @pytest.mark.parametrize("error", CLASSES, ids=lambda e: e.code)
 def test_every_error_names_a_command_or_a_concrete_deed(error: type[QuintetError]) -> None:
     step = error.next_step
@@ -58,6 +60,7 @@ def _flags(command: str) -> set[str]:
     return {flag for one in parsers for flag in one._option_string_actions}
 
 
+@pytest.mark.req("first_minutes:F30")
 @pytest.mark.parametrize("error", CLASSES, ids=lambda e: e.code)
 def test_every_error_leads_to_a_place_in_the_documentation(error: type[QuintetError]) -> None:
     page, _, anchor = error("It happened.").docs.partition("#")
@@ -66,18 +69,21 @@ def test_every_error_leads_to_a_place_in_the_documentation(error: type[QuintetEr
     assert error("It happened.").info().docs == f"{page}#{anchor}"
 
 
+@pytest.mark.req("first_minutes:F30")
 @pytest.mark.parametrize("error", CLASSES, ids=lambda e: e.code)
 def test_the_manual_has_every_error_for_whoever_has_no_clone(error: type[QuintetError]) -> None:
     page = (ROOT / "data" / "share" / "man" / "man1" / "quintet.1").read_text()
     assert f".TP\n.B {error.code}\n" in page.partition(".SH ERRORS")[2].partition(".SH FILES")[0]
 
 
+@pytest.mark.req("first_minutes:F30")
 def test_on_a_terminal_an_error_is_one_line_that_ends_with_its_place(tmp_path: Path) -> None:
     line = one_line(quintet("threads", "show", "thr_nothing", home=write_home(tmp_path / "home")), 1)
     assert "`quintet threads list`" in line
     assert line.endswith("(docs/errors.md#not_found)")
 
 
+@pytest.mark.req("first_minutes:F30")
 def test_with_json_an_error_is_one_object_on_stderr(tmp_path: Path) -> None:
     done = quintet("threads", "show", "thr_nothing", "--json", home=write_home(tmp_path / "home"))
     assert (done.code, done.out) == (1, "")
@@ -89,6 +95,7 @@ def test_with_json_an_error_is_one_object_on_stderr(tmp_path: Path) -> None:
     assert said["exit"] == 1
 
 
+@pytest.mark.req("first_minutes:F30")
 def test_a_turn_that_fails_says_where_to_read_on(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home", "scope: turn\nerror: 503 tired\n")
     done = quintet("run", "go", home=home)
