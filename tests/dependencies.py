@@ -26,6 +26,7 @@ WHY = {
     "httpx2": "model providers over HTTP",
     "msgspec": "every event and item, to JSON and back",
     "pathspec": "the rules of .gitignore",
+    "prompt-toolkit": "the line one types into in `quintet chat`",
     "tree-sitter": "reads shell commands as a shell would",
     "tree-sitter-bash": "the grammar for it",
     "uvicorn": "the server's HTTP",

@@ -13,11 +13,12 @@ import pytest
 
 from tests.dependencies import ROOT
 from tests.e2e.installation import bare_environment, build_wheel, cut_off, install
-from tests.e2e.terminal import Window, terminal
+from tests.e2e.shell_window import ShellWindow, shell_window
+from tests.fakes.terminals import needs_tmux
 
 pytestmark = [
     pytest.mark.skipif(not cut_off(), reason="a network cannot be cut off here (unshare -n)"),
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not here"),
+    needs_tmux,
     pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no clone"),
 ]
 ALLOWED = "say yes there"  # the words before the block for the second terminal
@@ -60,17 +61,17 @@ def blocks(tour: str) -> list[tuple[str, list[str]]]:
     return [(before, code.splitlines()) for before, code in zip(parts[::2], parts[1::2], strict=False)]
 
 
-def typed(window: Window, line: str) -> None:
+def typed(window: ShellWindow, line: str) -> None:
     if line == "quintet demo":
         window.begin(line)
         said = window.shown("allow? [y]es")
         assert "unittest" in said, "the request does not show what would run"
-        window.keys("y")
+        window.answer("y")
         code, said = window.ended()
         assert code == 0, said
         assert "-    return price * count - discount" in said
         return
-    said = window.type(line).partition("\n")[2]  # behind what was typed
+    said = window.type(line)
     for words in SHOWN.get(line, ()):
         assert words in said, f"after {line!r} there is no {words!r} on the screen:\n{said}"
 
@@ -84,16 +85,16 @@ def test_the_tour_of_the_readme_shows_what_it_says(clone: Path, tmp_path: Path) 
     known = {line for _, lines in blocks(tour) for line in lines}
     assert set(SHOWN) <= known, "the tour has changed: say what its lines show"
     (tmp_path / "person").mkdir()
-    with terminal(clone, tmp_path / "person") as tmux:
-        first, second = tmux.window("first"), None
+    with shell_window(clone, tmp_path / "person") as first, shell_window(clone, tmp_path / "person") as second:
+        waited = False
         for before, lines in blocks(tour):
             if ALLOWED in before:
-                second = tmux.window("second")
                 for line in lines:
                     typed(second, line)
                 code, said = first.ended()
                 assert code == 0, said
                 assert len(re.findall(r"^\s*[0-9a-f]{7,} ", said, re.MULTILINE)) == 3, f"no log on the screen:\n{said}"
+                waited = True
                 continue
             for line in lines:
                 if "--on-ask wait" in line:
@@ -101,21 +102,20 @@ def test_the_tour_of_the_readme_shows_what_it_says(clone: Path, tmp_path: Path) 
                     assert "git log --oneline -3" in first.shown("answer with:")
                 else:
                     typed(first, line)
-        assert second is not None, "the tour has no second terminal any more"
-        assert not list((tmp_path / "person").iterdir()), "something was left in the person's home"
+        assert waited, "the tour has no second terminal any more"
+    assert not list((tmp_path / "person").iterdir()), "something was left in the person's home"
 
 
 @pytest.mark.req("first_minutes:F31")
 @pytest.mark.timeout(120)
 def test_make_run_starts_the_server_and_control_c_ends_it(clone: Path, tmp_path: Path) -> None:
     (tmp_path / "person").mkdir()
-    with terminal(clone, tmp_path / "person") as tmux:
-        window = tmux.window("first")
+    with shell_window(clone, tmp_path / "person") as window:
         window.begin("make run")
         said = window.shown("Ctrl-C stops the server")
         assert "Quintet listens on http://127.0.0.1:4096" in said
         window.interrupt()
-        code, said = window.ended(20)
+        code, said = window.ended()
         assert "Traceback" not in said
         assert not list(tmp_path.glob("person/.local/share/quintet/server.json"))
         assert code in (0, 2, 130), said  # make's own, when its recipe was interrupted
