@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PAGES = ("mechanisms", "models", "reliability", "security")
+PAGES = ("mechanisms", "models", "reliability", "security", "wire")
 
 
 class Requirement:

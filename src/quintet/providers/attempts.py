@@ -68,6 +68,7 @@ class Failure(msgspec.Struct, frozen=True):
     words: str
     again: bool
     retry_after_s: float | None = None
+    status: int | None = None
 
 
 def of_status(status: int, headers: Mapping[str, str], body: str, now: datetime | None = None) -> Failure:
@@ -77,7 +78,7 @@ def of_status(status: int, headers: Mapping[str, str], body: str, now: datetime 
         reason = "too_long"
     if said:
         words += f" ({said})"
-    return Failure(reason, f"{words}; status {status}", status in _AGAIN, retry_after(headers, now))
+    return Failure(reason, f"{words}; status {status}", status in _AGAIN, retry_after(headers, now), status)
 
 
 def of_kind(kind: str, said: str) -> Failure:
