@@ -13,11 +13,13 @@ from quintet.domain.item import ToolResult
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import Answer
+from quintet.tools.task import TaskTool
 from tests.fakes.engine import ME, House, Process
-from tests.fakes.family import Family, task
+from tests.fakes.family import Family, children, task
+from tests.fakes.family import process as make_process
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.tools import FakeTool
-from tests.fakes.wire_client import kinds, payloads
+from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.fakes.wire_peer import Message
 from tests.unit.protocols.wire.conftest import Connect
 
@@ -55,9 +57,7 @@ async def test_a_request_says_what_would_run_and_comes_before_its_result(connect
     assert {"source_id", "agent_id", "subagent_type", "source_description"} <= set(payload)
     order = [k for k in kinds(heard) if k in ("ApprovalRequest", "ApprovalResponse", "ToolResult")]
     assert order == ["ApprovalRequest", "ApprovalResponse", "ToolResult"]
-    assert payloads(heard, "ApprovalResponse") == [
-        {"request_id": payload["id"], "response": "approve", "feedback": ""}
-    ]
+    assert payloads(heard, "ApprovalResponse") == [{"request_id": payload["id"], "response": "approve", "feedback": ""}]
     assert tool.count == 1
 
 
@@ -104,18 +104,26 @@ async def test_a_steer_after_a_reject_is_still_given_to_the_model(connect: Conne
 @pytest.mark.req("wire:S55")
 async def test_in_a_subagent_a_plain_reject_does_not_stop_the_turn(connect: Connect, tmp_path: Path) -> None:
     house = House("memory", tmp_path)
+    tool = shell()
     family = Family(
-        GatedProvider(*task("helper")._steps, text("done")), helper=GatedProvider(call("shell", LS), text("could not"))
+        task("helper", call_id="t1") + "---\ntext: done\n", helper=GatedProvider(call("shell", LS), text("could not"))
     )
-    process = await family.process(house)
-    peer = connect(family.models, [*family.tools, shell()], process=process)
+    process = await make_process(house, "helper")
+    peer = connect(family, [TaskTool(), tool], process=process)
     heard = await peer.prompt(answers=lambda request: {"response": "reject"})
     assert heard[-1]["result"] == {"status": "finished"}
-    inner = [p["event"] for p in payloads(heard, "SubagentEvent")]
-    assert "could not" in str(inner)
-    assert "ApprovalRequest" in kinds(heard)
-    assert "ApprovalResponse" in kinds(heard)
-    assert "ApprovalResponse" not in [event["type"] for event in inner]
+    assert tool.count == 0
+    (asked,) = payloads(heard, "ApprovalRequest")
+    (child,) = await children(process, peer.thread)
+    assert (asked["agent_id"], asked["subagent_type"]) == (child.id, "helper")
+    inner = payloads(heard, "SubagentEvent")
+    assert {(p["parent_tool_call_id"], p["task_tool_call_id"]) for p in inner} == {("t1", "t1")}
+    assert {(p["agent_id"], p["subagent_type"]) for p in inner} == {(child.id, "helper")}
+    assert [p["event"]["type"] for p in inner] == [
+        *("TurnBegin", "StepBegin", "ToolCall", "StatusUpdate", "ToolResult"),
+        *("StepBegin", "ContentPart", "StatusUpdate", "TurnEnd"),
+    ]
+    assert spoken(heard) == "done"
     await peer.close()
     await house.close()
 
