@@ -143,8 +143,8 @@ class LateHooks:
     def _commands(self) -> Hooks:
         return self._make()
 
-    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
-        return await self._commands.run(hook, given, scope)
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
+        return await self._commands.run(hook, given, scope, agreed=agreed)
 
     async def digest(self, hook: Hook, cwd: str) -> str:
         return await self._commands.digest(hook, cwd)

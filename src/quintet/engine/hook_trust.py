@@ -38,16 +38,16 @@ class HookTrust:
         self._decided: dict[str, bool] = {}  # by digest, in this turn
         self._asking = asyncio.Lock()  # hooks due at once are asked about once each
 
-    async def missing(self, hook: Hook) -> str:
-        """Why it may not run now; nothing when it may."""
+    async def agreed(self, hook: Hook) -> tuple[str, str]:
+        """(the digest of what may run, why nothing may). Whoever runs it sees to it that it is still that."""
         cwd = self._running.thread.settings.cwd
         async with self._asking:
             digest = await self._commands.digest(hook, cwd)
             if digest not in self._decided and not await self._granted(hook, digest):
                 self._decided[digest] = await self._ask(hook, digest)
                 if await self._commands.digest(hook, cwd) != digest:
-                    return CHANGED
-            return "" if self._decided.get(digest, True) else NOT_AGREED
+                    return "", CHANGED
+            return digest, "" if self._decided.get(digest, True) else NOT_AGREED
 
     async def _granted(self, hook: Hook, digest: str) -> bool:
         thread, now = self._running.thread, self._feed.clock.now_ms()

@@ -122,9 +122,10 @@ class TurnHooks:
 
     async def _command(self, hook: Hook, told: dict[str, Any]) -> HookVerdict:
         assert self._whole is not None
-        if hook.of_project and (missing := await self._trust.missing(hook)):
+        agreed, missing = await self._trust.agreed(hook) if hook.of_project else ("", "")
+        if missing:
             return HookVerdict(problem=missing)
-        return await self._whole.commands.run(hook, told, scope_of(self._running))
+        return await self._whole.commands.run(hook, told, scope_of(self._running), agreed=agreed)
 
     async def _client(self, hook: HookSubscription, request: HookRequest, call_id: str) -> HookVerdict:
         assert self._whole is not None

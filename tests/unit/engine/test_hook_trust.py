@@ -161,6 +161,27 @@ async def test_a_script_changed_while_the_question_was_open_is_not_run(begin: An
     assert "it changed while it was being agreed to" in told.problems[0]
 
 
+@pytest.mark.req("models:H15", "security:S23-hooks")
+@pytest.mark.parametrize("last_look", ["run", "_child"])
+async def test_a_script_changed_between_the_yes_and_the_run_is_not_run(
+    begin: Any, commands: HookCommands, work: Path, monkeypatch: pytest.MonkeyPatch, last_look: str
+) -> None:
+    one = await begin()
+    thread = await one.thread(str(work))
+    await turn(one, thread, Answer(Verdict.ALLOW, remember=Scope.PROJECT))
+    usual = getattr(commands, last_look)
+
+    def meddled(*given: Any, **more: Any) -> Any:
+        (work / "check.sh").write_text("echo evil >>ran\n")
+        return usual(*given, **more)
+
+    monkeypatch.setattr(commands, last_look, meddled)
+    tool = await turn(one, thread)
+    assert (ran(work), tool.count, len(await requests(one, thread))) == (1, 1, 1)
+    told = (await one.payloads(thread, HookResolved))[-1]
+    assert "changed" in told.problems[0]
+
+
 @pytest.mark.req("security:S21")
 def test_rows_of_a_project_that_are_wrong_are_ignored_by_name_and_the_others_are_read(work: Path) -> None:
     rows = '[[hooks]]\nevent = "x"\ncommand = "y"\n[[hooks]]\nevent = "Stop"\ncommand = "y"\nmatcher = "(a+)+"\n'
