@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 LEAVING_S = 5.0  # for hooks of a thread that is left: a process that ends does not wait long
 LEFT = "exit"
-# A subagent's input and rest are its parent's doing and have moments of their own.
-_ONLY_OF_ROOTS = frozenset(
+# A subagent's input and rest are its caller's doing and have moments of their own. Not so where a person speaks in its
+# thread: that turn works for nobody else.
+_NOT_BELOW = frozenset(
     {HookEvent.INPUT_GIVEN, HookEvent.TURN_RESTS, HookEvent.TURN_FAILED, HookEvent.THREAD_BEGUN, HookEvent.THREAD_LEFT}
 )
 
@@ -54,10 +55,10 @@ class AllHooks:
 
     def begins(self, running: RunningTurn) -> bool:
         """Whether this is the thread's first turn in this process; true once."""
-        thread = running.thread
-        if thread.id in self._begun or thread.parent:
+        thread = running.thread.id
+        if thread in self._begun or running.above is not None:
             return False
-        self._begun[thread.id] = scope_of(running)
+        self._begun[thread] = scope_of(running)
         return True
 
     async def close(self) -> None:
@@ -94,7 +95,7 @@ class TurnHooks:
 
     def due(self, event: HookEvent, target: str = "") -> list[Due]:
         hooks = self._due.get(event)
-        if not hooks or (event in _ONLY_OF_ROOTS and self._running.thread.parent):
+        if not hooks or (event in _NOT_BELOW and self._running.above is not None):
             return []
         return [hook for hook in hooks if hook.matcher.fits(target)]
 
