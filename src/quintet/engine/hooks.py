@@ -26,7 +26,9 @@ from quintet.engine.interactions import Interactions, OnAsk
 if TYPE_CHECKING:
     from quintet.engine.running import RunningTurn
 
-LEAVING_S = 5.0  # for hooks of a thread that is left: a process that ends does not wait long
+LEAVING_S = 5.0  # for the hooks of all threads that are left: a process that ends does not wait long
+LEAVING_AT_ONCE = 8  # threads whose hooks run then side by side; a server may have had thousands
+NOT_LEFT = "the process ended before its hooks of SessionEnd could be run"
 LEFT = "exit"
 # A subagent's input and rest are its caller's doing and have moments of their own. Not so where a person speaks in its
 # thread: that turn works for nobody else.
@@ -64,9 +66,18 @@ class AllHooks:
     async def close(self) -> None:
         """The process ends, and with it the work on its threads. No client can be asked any more."""
         due = [h for h in self.configured if h.event is HookEvent.THREAD_LEFT and h.matcher.fits(LEFT)]
+        places, end_s = asyncio.Semaphore(LEAVING_AT_ONCE), self.feed.clock.monotonic_s() + LEAVING_S
+
+        async def leave(scope: HookScope) -> None:
+            async with places:
+                left_s = end_s - self.feed.clock.monotonic_s()
+                if left_s <= 0:
+                    self.tell(f"{scope.thread}: {NOT_LEFT}")
+                else:
+                    await self._leave(scope, [replace(h, timeout_s=min(h.timeout_s, left_s)) for h in due])
+
         if due:
-            short = [replace(hook, timeout_s=min(hook.timeout_s, LEAVING_S)) for hook in due]
-            await asyncio.gather(*(self._leave(scope, short) for scope in self._begun.values()))
+            await asyncio.gather(*(leave(scope) for scope in self._begun.values()))
 
     async def _leave(self, scope: HookScope, due: Sequence[Due]) -> None:
         async def say(payload: AnyPayload) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -19,15 +20,17 @@ from quintet.domain.event import (
     StepStarted,
     ToolStarted,
 )
-from quintet.domain.hook import HookAction, HookEvent
+from quintet.domain.hook import ALLOWED, Hook, HookAction, HookEvent, HookScope, HookVerdict
 from quintet.domain.interaction import HookRequest, Verdict
 from quintet.domain.item import ResultStatus, ToolResult, UserMessage, text_of
 from quintet.domain.model import ModelRequest
 from quintet.domain.tool import Effect, ToolSpec
 from quintet.domain.turn import Mode, TurnState
+from quintet.engine.hooks import LEAVING_AT_ONCE, LEAVING_S, NOT_LEFT
 from quintet.engine.interactions import Answer
 from quintet.workspace.environment import find_program
 from quintet.workspace.hook_commands import HookCommands
+from tests.fakes.clock import SettableClock
 from tests.fakes.engine import ME, House, Process, parts
 from tests.fakes.hooks import hook, real_commands, subscription
 from tests.fakes.providers import GatedProvider, call, text
@@ -291,6 +294,44 @@ async def test_hooks_hear_of_the_first_turn_here_of_a_failure_and_of_the_end(
     three = await begin()
     ends = [p.event for p in await three.payloads(thread, HookResolved)]
     assert ends.count(HookEvent.THREAD_LEFT) == 2
+
+
+class Leaving:
+    """Runs hooks of threads that are left: each takes a second of the clock, and it is counted how many do at once."""
+
+    def __init__(self, clock: SettableClock) -> None:
+        self._clock = clock
+        self.ran = self.now = self.most = 0
+
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
+        self.ran += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        self._clock.step(1.0)
+        self.now -= 1
+        return ALLOWED
+
+    async def digest(self, hook: Hook, cwd: str) -> str:
+        raise AssertionError("nobody is asked any more")
+
+
+@pytest.mark.req("models:H10")
+async def test_a_process_that_ends_runs_few_hooks_at_once_and_not_for_long_and_names_threads_it_left_out(
+    tmp_path: Path,
+) -> None:
+    clock, house = SettableClock(), House("memory", tmp_path)
+    leaving = Leaving(clock)
+    one = await house.process(clock=clock, hooks=[hook(HookEvent.THREAD_LEFT, "x")], hook_commands=leaving)
+    threads = [await one.thread() for _ in range(3 * LEAVING_AT_ONCE)]
+    for thread in threads:
+        await one.run(thread)
+    await one.close()
+    assert leaving.most == LEAVING_AT_ONCE
+    assert LEAVING_AT_ONCE <= leaving.ran <= LEAVING_AT_ONCE + LEAVING_S
+    left_out = [line.partition(":")[0] for line in one.told if NOT_LEFT in line]
+    assert left_out == threads[leaving.ran :]
 
 
 @pytest.mark.req("models:H13")
