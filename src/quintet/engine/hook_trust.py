@@ -78,6 +78,8 @@ class HookTrust:
         )
         # A turn does not end because nobody can be asked about a hook: it goes on without.
         on_ask = starter.on_ask if starter.on_ask is OnAsk.WAIT else OnAsk.DENY
+        if on_ask is OnAsk.WAIT:
+            running.moments.waits(request)
         decision = await self._interactions.ask(
             running.lease,
             running.thread.root,
@@ -85,6 +87,7 @@ class HookTrust:
             request,
             on_ask=on_ask,
             timeout_s=starter.interaction_timeout_s,
+            subagent=running.agent.name if running.above else "",
         )
         return decision.verdict is Verdict.ALLOW
 

@@ -21,10 +21,10 @@ from quintet.workspace.environment import find_program
 from quintet.workspace.hook_commands import HookCommands
 from quintet.workspace.project_config import read_project_config
 from tests.fakes.engine import ME, House, Process
-from tests.fakes.hooks import real_commands
+from tests.fakes.hooks import hook, real_commands
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.tools import FakeTool
-from tests.fakes.waiting import soon
+from tests.fakes.waiting import soon, until
 
 pytestmark = pytest.mark.skipif(find_program("bwrap", os.environ) is None, reason="bubblewrap is not installed")
 ROW = '[[hooks]]\nevent = "PreToolUse"\nmatcher = "^put$"\ncommand = "bash check.sh"\n'
@@ -159,6 +159,22 @@ async def test_a_script_changed_while_the_question_was_open_is_not_run(begin: An
     assert ran(work) == 0
     (told,) = await one.payloads(thread, HookResolved)
     assert "it changed while it was being agreed to" in told.problems[0]
+
+
+@pytest.mark.req("models:H14", "models:H15")
+async def test_a_person_is_called_when_a_projects_hook_waits_for_their_yes(
+    house: House, commands: HookCommands, work: Path
+) -> None:
+    project = lambda directory: project_policy(read_project_config(directory))  # noqa: E731
+    calling = hook(HookEvent.NOTIFIED, "cat >called.new && mv called.new called", "approval")
+    one = await house.process(hooks=[calling], hook_commands=commands, project=project)
+    thread = await one.thread(str(work))
+    started = await one.start(thread, GatedProvider(call("put"), text("x")), [FakeTool("put")], mode=Mode.ALLOW)
+    asked = await one.asked(thread)
+    await until((work / "called").exists)
+    await soon(one.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    await one.ended(started.turn.id)
+    assert "bash check.sh" in (work / "called").read_text()
 
 
 @pytest.mark.req("models:H15", "security:S23-hooks")
