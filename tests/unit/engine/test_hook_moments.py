@@ -158,7 +158,8 @@ async def test_a_subagents_calls_are_heard_and_its_input_and_rest_are_its_start_
 
 @pytest.mark.req("models:H8", "models:H17")
 async def test_what_a_person_says_in_a_subagents_thread_is_an_input_like_any_other(begin: Any, work: Path) -> None:
-    rows = [hook(HookEvent.THREAD_BEGUN, "cat >$(mktemp begun.XXXXXX)"), hook(HookEvent.TURN_RESTS, "cat >$(mktemp rests.XXXXXX)")]
+    keep = "cat >$(mktemp told.XXXXXX)"
+    rows = [hook(event, keep) for event in (HookEvent.THREAD_BEGUN, HookEvent.TURN_RESTS)]
     one = await begin(*rows, hook(HookEvent.INPUT_GIVEN, "grep -q secret && exit 2"), agents=agents("worker"))
     thread = await one.thread(str(work))
     worker = GatedProvider(text("done"), text("and more"))
@@ -170,7 +171,7 @@ async def test_what_a_person_says_in_a_subagents_thread_is_an_input_like_any_oth
     assert len(worker.requests) == 1, "the model is not asked"
     heard = await soon(one.turns.start(child.id, parts("go on"), family.starter()))
     assert (await one.ended(heard.turn.id)).state is TurnState.DONE
-    told = [json.loads(path.read_text())["session_id"] for path in (*work.glob("begun.*"), *work.glob("rests.*"))]
+    told = [json.loads(path.read_text())["session_id"] for path in work.glob("told.*")]
     assert sorted(told) == sorted([thread, child.id] * 2)
 
 
