@@ -118,8 +118,9 @@ class TurnHooks:
         if not due or self._whole is None:
             return ALLOWED
         feed, running = self._whole.feed, self._running
-        told = given(event, scope_of(running), fields)
-        request = feed.redactor.struct(HookRequest("", event, target, told))
+        # Masked before it is cut: half a secret would not be known as one.
+        request = feed.redactor.struct(HookRequest("", event, target, given(event, scope_of(running), fields)))
+        request = replace(request, input=bounded(request.input))
 
         async def say(payload: AnyPayload) -> None:
             await feed.say(running.lease, payload)
@@ -166,4 +167,4 @@ def scope_of(running: RunningTurn) -> HookScope:
 
 def given(event: HookEvent, scope: HookScope, fields: dict[str, Any]) -> dict[str, Any]:
     """What a hook is told, under the names that published hooks read."""
-    return bounded({"hook_event_name": event.value, "session_id": scope.thread, "cwd": scope.cwd, **fields})
+    return {"hook_event_name": event.value, "session_id": scope.thread, "cwd": scope.cwd, **fields}

@@ -255,8 +255,8 @@ class Loop:
 
     async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
         """The one terminal event, with everything that was still open settled in the same commit."""
-        await self._running.moments.close()
         await self._running.close()
+        await self._running.moments.close()
         self._last = (TurnFinished(state, self._steps, error), self._leftovers(error))
         return await self.finish_again()
 

@@ -20,7 +20,7 @@ from quintet.domain.event import (
     StepStarted,
     ToolStarted,
 )
-from quintet.domain.hook import ALLOWED, Hook, HookAction, HookEvent, HookScope, HookVerdict
+from quintet.domain.hook import ALLOWED, FIELDS_AT_MOST, Hook, HookAction, HookEvent, HookScope, HookVerdict
 from quintet.domain.interaction import HookRequest, Verdict
 from quintet.domain.item import ResultStatus, ToolResult, UserMessage, text_of
 from quintet.domain.model import ModelRequest
@@ -404,6 +404,23 @@ async def test_a_clients_yes_and_its_silence_let_the_call_run_and_silence_is_tol
     before, after = await one.payloads(thread, HookResolved)
     assert before.problems == ("the client's hook sub1: no answer within 0.2 s",)
     assert (after.action, after.problems) == (HookAction.ALLOW, ())
+
+
+@pytest.mark.req("models:H12", "security:S44")
+async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_not_told_in_part(house: House) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    one = await house.process(secrets=[secret])
+    thread, long = await one.thread(), "y" * (FIELDS_AT_MOST - 8)
+    given = json.dumps({"content": long + secret + long})
+    hooks = [subscription(HookEvent.BEFORE_TOOL)]
+    started = await one.start(thread, GatedProvider(call("put", given), text("x")), [FakeTool("put")], hooks=hooks)
+    asked = await one.asked(thread)
+    (request,) = [i.request for i in await one.interactions.pending(thread)]
+    assert isinstance(request, HookRequest)
+    assert secret[:8] not in request.input["tool_input"]["content"]
+    assert request.input["truncated"] == ["tool_input"]
+    await soon(one.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    await one.ended(started.turn.id)
 
 
 @pytest.mark.req("models:H12")
