@@ -7,6 +7,7 @@ import sys
 COMMANDS = {
     "demo": "see it work in half a minute: an edit, an approval, a test, undo; no key needed",
     "run": 'one headless turn: quintet run "read README.md"',
+    "chat": "a conversation at this terminal: answers as they come, approvals in place",
     "threads": "list, show, search, diff, revert, export, import, fork, rename, steer, cancel, delete",
     "undo": "bring back the files the last turn changed, and undo that too: undo --redo",
     "agents": "who can work in a thread: built in, yours, the project's",

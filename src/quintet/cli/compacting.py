@@ -9,8 +9,8 @@ from quintet.app import App
 from quintet.cli import exits
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
+from quintet.cli.notes import compaction_words
 from quintet.cli.stopping import Stopping
-from quintet.cli.turn_view import compaction_words
 from quintet.domain.event import CompactionFinished, Event
 from quintet.domain.principal import local
 from quintet.domain.turn import Mode

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from quintet.cli import exits, last_resort
@@ -102,6 +103,11 @@ def directory(given: str) -> str:
 def invoke(name: str, words: list[str]) -> int:
     """Parse, run, and turn whatever happens into an exit code."""
     module = importlib.import_module(f"quintet.cli.{name}")
+    return run_guarded(module.run, Invocation(parse(module, name, words)))
+
+
+def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace:
+    """The flags of a command; what is not understood ends in SystemExit, after it was told."""
     common = common_flags()
     parser = _Parser(prog="quintet", parents=[common], add_help=False)
     subparsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
@@ -110,7 +116,7 @@ def invoke(name: str, words: list[str]) -> int:
     for flag, default in (("home", None), ("json", False), ("no_color", False)):
         if not hasattr(flags, flag):
             setattr(flags, flag, default)
-    return run_guarded(module.run, Invocation(flags))
+    return flags
 
 
 def run_guarded(command: Command, invocation: Invocation) -> int:
