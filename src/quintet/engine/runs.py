@@ -129,8 +129,8 @@ class Runs:
         finished = TurnFinished(TurnState.FAILED, error=failure.info())
         while not self.closing:
             try:
-                if loop is not None and loop.ending:
-                    await loop.finish_again()
+                if loop is not None and loop.ending.begun:
+                    await loop.ending.again()
                 elif lease is not None:
                     await self._feed.finish(lease, finished, ())
                 elif not await self._feed.journal.drop_queued(turn.id, finished):
