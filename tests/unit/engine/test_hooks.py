@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quintet.domain.errors import AlreadyResolved, Invalid, ProviderFailed
+from quintet.domain.errors import AlreadyResolved, Invalid, ProviderFailed, StorageFull
 from quintet.domain.event import (
     Event,
     HookResolved,
@@ -24,8 +24,9 @@ from quintet.domain.hook import ALLOWED, FIELDS_AT_MOST, Hook, HookAction, HookE
 from quintet.domain.interaction import HookRequest, Verdict
 from quintet.domain.item import ResultStatus, ToolResult, UserMessage, text_of
 from quintet.domain.model import ModelRequest
-from quintet.domain.tool import Effect, ToolSpec
+from quintet.domain.tool import CallScope, Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode, TurnState
+from quintet.engine.hook_round import Moment, Round
 from quintet.engine.hooks import LEAVING_AT_ONCE, LEAVING_S, NOT_LEFT
 from quintet.engine.interactions import Answer
 from quintet.workspace.environment import find_program
@@ -33,7 +34,7 @@ from quintet.workspace.hook_commands import HookCommands
 from tests.fakes.clock import SettableClock
 from tests.fakes.engine import ME, House, Process, parts
 from tests.fakes.hooks import hook, real_commands, subscription
-from tests.fakes.providers import GatedProvider, call, text
+from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, failing
 from tests.fakes.waiting import soon, until
 
@@ -264,6 +265,55 @@ async def test_what_is_said_while_a_hook_is_asked_whether_to_rest_reaches_the_mo
     (work / "go").touch()
     assert (await one.ended(started.turn.id)).state is TurnState.DONE
     assert said(model.requests[1]) == "please\none more thing"
+
+
+@pytest.mark.req("models:H9")
+async def test_once_somebody_has_said_more_a_hook_may_make_the_turn_go_on_again(begin: Any, work: Path) -> None:
+    one = await begin(hook(HookEvent.TURN_RESTS, f"{SAVE}; echo 'not yet' >&2; exit 2"))
+    gate = Gate()
+    thread, model = await one.thread(str(work)), GatedProvider(text("a"), [gate, *text("b")], text("c"), text("d"))
+    started = await one.start(thread, model)
+    await gate.stopped()
+    await soon(one.turns.steer(thread, parts("and this"), ME))
+    gate.open()
+    assert (await one.ended(started.turn.id)).state is TurnState.DONE
+    assert [given["stop_hook_active"] for given in saved(work)] == [False, False, True]
+    assert len(model.requests) == 4
+
+
+@pytest.mark.req("models:H6")
+async def test_what_a_hook_changes_before_a_call_is_seen_by_whoever_is_asked_about_it(begin: Any, work: Path) -> None:
+    """The call is looked at again: what was agreed to is what is there then."""
+    one = await begin(hook(HookEvent.BEFORE_TOOL, "echo new >what"))
+    (work / "what").write_text("old\n")
+
+    class Reading(FakeTool):
+        async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
+            return Prepared(f"put {(work / 'what').read_text().strip()}", arguments, cwd=scope.cwd, digest="d")
+
+    thread, tool = await one.thread(str(work)), Reading("put", effect=Effect.WRITE)
+    started = await one.start(thread, GatedProvider(call("put"), text("x")), [tool], mode=Mode.ASK)
+    asked = await one.asked(thread)
+    (request,) = [p.interaction.request for p in await one.payloads(thread, InteractionRequested)]
+    assert request.title == "put new"
+    await soon(one.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    await one.ended(started.turn.id)
+
+
+@pytest.mark.req("models:H5")
+async def test_a_store_that_fails_while_hooks_are_asked_is_not_taken_for_a_hook_that_allows() -> None:
+    said: list[Any] = []
+
+    async def say(payload: Any) -> None:
+        said.append(payload)
+
+    async def ask(due: Any) -> HookVerdict:
+        raise StorageFull("The disk is full.")
+
+    moment = Moment(HookEvent.BEFORE_TOOL, "put")
+    with pytest.raises(StorageFull):
+        await Round(moment, [subscription(HookEvent.BEFORE_TOOL)], say, said.append).heard(ask, lambda: 0.0)
+    assert [type(payload) for payload in said] == [HookTriggered]
 
 
 @pytest.mark.req("models:H10")
