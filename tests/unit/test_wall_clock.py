@@ -37,7 +37,6 @@ def test_a_day_at_an_edge_of_summer_time_is_as_long_as_it_is_here(
 
 # Where the wall clock may be read: for people, for names, and for lives that outlast a process. Nothing waits by it.
 READERS = {
-    "app.py": "the clock itself",
     "journal/clock.py": "the clock itself",
     "domain/ids.py": "ids sort by time; made ascending where it steps back",
     "journal/home.py": "names a boot where the system does not",
