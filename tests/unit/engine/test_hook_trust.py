@@ -165,7 +165,7 @@ async def test_a_script_changed_while_the_question_was_open_is_not_run(begin: An
 
 
 @pytest.mark.req("models:H15", "security:S23-hooks")
-@pytest.mark.parametrize("lost", ["another thread", "another protocol", "revoked", "used up"])
+@pytest.mark.parametrize("lost", ["another thread", "another protocol", "revoked", "used up", "expired"])
 async def test_a_yes_reaches_no_further_than_it_was_given(begin: Any, work: Path, lost: str) -> None:
     one = await begin()
     thread = await one.thread(str(work))
@@ -178,6 +178,9 @@ async def test_a_yes_reaches_no_further_than_it_was_given(begin: Any, work: Path
         thread = await one.thread(str(work))
     elif lost == "revoked":
         await soon(one.journal.revoke_grant(grant.id))
+    elif lost == "expired":
+        await soon(one.journal.revoke_grant(grant.id))
+        await soon(one.journal.append([Draft(GrantMade(replace(grant, id=new_id("grt"), expires_ms=1)), thread)]))
     elif lost == "used up":
         await soon(one.journal.revoke_grant(grant.id))
         once = replace(grant, id=new_id("grt"), uses_left=1)
