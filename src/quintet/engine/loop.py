@@ -150,7 +150,10 @@ class Loop:
                 self._context.add(item)
             await self._answer_calls(step.calls)
             corrected = not step.calls and await self._correct(step)
-            if not await self._give_steers() and not step.calls and not corrected and not await self._held():
+            if await self._give_steers():
+                running.rests = False
+                continue
+            if running.rests or (not step.calls and not corrected and not await self._held()):
                 running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
@@ -211,6 +214,7 @@ class Loop:
             items=self._context.for_model(),
             tools=self._running.specs(),
             thread=self._running.thread.id,
+            restarts=self._running.starter.restarts,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:
@@ -272,7 +276,7 @@ class Loop:
         leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []
         leftovers += self._compaction.leftovers(error) if self._compaction else []
         leftovers += self._calls.leftovers()
-        for steer in self._running.steers:
+        for steer in self._running.steers if self._running.starter.keeps_steers else ():
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, now, UserMessage(steer.parts, steered=True))
             leftovers += [ItemAdded(item), TurnSteered(steer.id, item.id)]
         return leftovers
