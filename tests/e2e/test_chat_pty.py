@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -26,7 +27,9 @@ def argv(tmp_path: Path, *words: str) -> list[str]:
 def test_without_a_terminal_one_line_names_run(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home")
     assert "quintet run PROMPT" in one_line(quintet("chat", home=home), 2)
-    assert "quintet run --json" in one_line(quintet("chat", "--json", home=home), 2)
+    refused = quintet("chat", "--json", home=home)
+    assert refused.code == 2
+    assert "quintet run --json" in json.loads(refused.err)["error"]["next_step"]
 
 
 def test_the_terminals_library_is_imported_by_no_other_command() -> None:
