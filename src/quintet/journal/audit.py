@@ -12,13 +12,12 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from quintet.domain.audit import AuditRow, Flaw, Verified
+from quintet.domain.audit import BEGUN, AuditRow, Flaw, Verified
 from quintet.domain.event import Event
 from quintet.journal import reading
 from quintet.journal.codec import encode
 from quintet.journal.rows import EventRow, Reads, Rows
 
-BEGUN = "chain.begun"  # the first row of each journal; events before its number were never part of the chain
 MOST_FLAWS = 20  # listed; the rest is counted
 _PAGE = 2_000
 Progress = Callable[[str, int, int], None]
