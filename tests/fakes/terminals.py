@@ -112,6 +112,13 @@ def tmux(argv: Sequence[str], cwd: Path, *, size: tuple[int, int] = (80, 30), **
         terminal.close()
 
 
+def _at_the_terminal() -> None:
+    """So that Ctrl-C and hanging up are told, also where whoever started the tests ignores them (nohup)."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Pty:
     """A program at a bare pty: nobody interprets what it writes, so every byte can be looked at."""
 
@@ -136,7 +143,7 @@ class Pty:
             cwd=cwd,
             env={k: v for k, v in environment(**{"TERM": "xterm-256color"} | env).items() if k not in unset},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C and hanging up are told
+            preexec_fn=_at_the_terminal,
         )
         os.close(slave)
         self._data = b""

@@ -49,5 +49,5 @@ async def compact(invocation: Invocation, app: App) -> int:
     elif finished is not None and finished.error is None:
         invocation.screen.note(f"{compaction_words(finished).capitalize()}.")
     elif ended.error is not None:
-        invocation.screen.note(f"quintet: {ended.error.message} {ended.error.next_step}".rstrip())
+        invocation.screen.note(f"quintet: {ended.error.line()}")
     return exits.of_turn(ended.state, ended.error)

@@ -124,7 +124,7 @@ def run_guarded(command: Command, invocation: Invocation) -> int:
     try:
         return asyncio.run(_quietly(command, invocation))
     except QuintetError as error:
-        last_resort.tell(f"quintet: {safe(error.line())}")
+        last_resort.tell(_json(error) if invocation.json else f"quintet: {safe(f'{error.line()} ({error.docs})')}")
         return exits.BY_CODE[error.code]
     except KeyboardInterrupt:
         return exits.INTERRUPTED
@@ -132,6 +132,16 @@ def run_guarded(command: Command, invocation: Invocation) -> int:
         return last_resort.unwritable(failed.error)
     except Exception as error:
         return last_resort.unexpected(error, invocation.home)
+
+
+def _json(error: QuintetError) -> str:
+    """The same for programs, which asked for --json: still one line, still on stderr."""
+    from quintet.cli.event_json import VERSION, encode_line
+
+    info = error.info()
+    said = {"code": info.code, "message": info.message, "next_step": info.next_step, "docs": info.docs}
+    line = {"v": VERSION, "error": {**said, "data": info.data, "exit": exits.BY_CODE[info.code]}}
+    return encode_line(line).decode().rstrip("\n")
 
 
 async def _quietly(command: Command, invocation: Invocation) -> int:

@@ -147,7 +147,7 @@ class TextView:
         if self._used.input_tokens:
             self._note(f"  {amounts.used(self._used)}")
         if turn.state is not TurnState.DONE and turn.error:
-            self._note(f"The turn ended as {turn.state}: {turn.error.message} {turn.error.next_step}".rstrip())
+            self._note(f"The turn ended as {turn.state}: {turn.error.line()}")
 
     def _asked(self, interaction: Interaction) -> None:
         if isinstance(interaction.request, HookRequest):

@@ -57,10 +57,10 @@ class Ending:
         return finished
 
     def _steers(self) -> list[AnyPayload]:
-        """What was accepted and the model has not seen becomes part of the thread."""
+        """What was accepted and the model has not seen becomes part of the thread, unless its starter wants it gone."""
         lease, now = self._running.lease, self._feed.clock.now_ms()
         said: list[AnyPayload] = []
-        for steer in self._running.steers:
+        for steer in self._running.steers if self._running.starter.keeps_steers else ():
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, now, UserMessage(steer.parts, steered=True))
             said += [ItemAdded(item), TurnSteered(steer.id, item.id)]
         return said

@@ -139,7 +139,10 @@ class Loop:
                 self._context.add(item)
             await self._answer_calls(step.calls)
             corrected = not step.calls and await self._correct(step)
-            if not await self._give_steers() and not step.calls and not corrected and not await self._held():
+            if await self._give_steers():
+                running.rests = False
+                continue
+            if running.rests or (not step.calls and not corrected and not await self._held()):
                 running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
@@ -200,6 +203,7 @@ class Loop:
             items=self._context.for_model(),
             tools=self._running.specs(),
             thread=self._running.thread.id,
+            restarts=self._running.starter.restarts,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:

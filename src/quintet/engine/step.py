@@ -136,8 +136,10 @@ class Step:
                 self.usage = usage
             case FinishChunk(reason=reason):
                 self.finish = reason
-            case RetryChunk(attempt=attempt, wait_s=wait_s, reason=why):
-                await self._feed.say(self._lease, StepRetried(self.id, attempt, wait_s, why))
+            case RetryChunk():
+                self._begin_anew()
+                said = (chunk.attempt, chunk.wait_s, chunk.reason, chunk.kind, chunk.most, chunk.status)
+                await self._feed.say(self._lease, StepRetried(self.id, *said))
 
     def _grow(self, kind: type[TextDelta] | type[ReasoningDelta], text: str) -> None:
         growing = self._growing
@@ -182,6 +184,14 @@ class Step:
         for growing in (self._growing, *self._open_calls.values()):
             if growing is not None and growing.stream is not None and (held := growing.stream.release()):
                 self._feed.push(growing.delta(held), self._lease)
+
+    def _begin_anew(self) -> None:
+        """What came of an attempt that broke off was shown and is not kept: the next one says all of it."""
+        if self._release is not None:
+            self._release.cancel()
+            self._release = None
+        self._growing, self._open_calls, self._renamed = None, {}, {}
+        self.items.clear()
 
     def _complete_growing(self) -> None:
         """The model went on to something else: what grew until now is whole."""

@@ -142,6 +142,9 @@ class Subagents:
             compact_at=given.compact_at,
             budget=given.budget,
             hooks=given.hooks,
+            withheld=given.withheld,
+            restarts=given.restarts,
+            keeps_steers=given.keeps_steers,
         )
 
     async def _report(self, child: Thread, ended: Turn) -> Report:
