@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
-from quintet.domain.errors import STORAGE_ERRORS, QuintetError, as_quintet_error
+from quintet.domain.errors import STORAGE_ERRORS, NotFound, QuintetError, as_quintet_error
 from quintet.domain.event import CheckpointMade, CheckpointSettled, Event, FilesRestored
 from quintet.domain.item import ToolCall
 from quintet.domain.ports import FileHistory
@@ -36,7 +36,7 @@ class Guarded:
     def __init__(self, call: ToolCall, running: RunningTurn, secured: Secured, paths: Sequence[str] | None) -> None:
         self.call_id = call.call_id
         self.thread, self.turn = running.thread.id, running.lease.turn
-        self.root = running.thread.root
+        self.outermost = [above.turn.id for above in running.upwards()][-1]  # the turn that all of this works for
         self.secured = secured
         self.exact = paths is not None
         self.paths = frozenset(os.path.join(secured.directory, path) for path in paths or ())
@@ -136,22 +136,35 @@ class Checkpoints:
         """Every other call that ran, here or in another process, at some time while this one did."""
         others = {
             (g.turn, g.call_id): _Other(
-                g.secured.directory, same_turn=g.root == guarded.root, paths=g.paths if g.exact else None
+                g.secured.directory, together=g.outermost == guarded.outermost, paths=g.paths if g.exact else None
             )
             for g in self._living
         }
         for event in await self._feed.journal.open_checkpoints():
             if isinstance(event.payload, CheckpointMade):
-                here = _Other(event.payload.secured.directory, same_turn=event.root == guarded.root)
+                here = _Other(event.payload.secured.directory, together=await self._together(event, guarded))
                 others.setdefault((event.turn, event.payload.call_id), here)
         for event in await self._feed.journal.checkpoints(after=guarded.seq):
             settled = event.payload
             if isinstance(settled, CheckpointSettled):
                 others[event.turn, settled.call_id] = _Other(
-                    settled.directory, same_turn=event.root == guarded.root, settled=settled
+                    settled.directory, together=await self._together(event, guarded), settled=settled
                 )
         others.pop((guarded.turn, guarded.call_id), None)
         return list(others.values())
+
+    async def _together(self, event: Event, guarded: Guarded) -> bool:
+        """Whether both work for the same turn of a person's. In one tree not all do: somebody may speak with a
+        subagent while its parent works."""
+        turn = event.turn
+        while turn != guarded.outermost:
+            try:
+                turn = (await self._feed.journal.turn(turn)).for_turn
+            except NotFound:  # lost with damage
+                return False
+            if not turn:
+                return False
+        return True
 
     async def sweep(self, days: float) -> tuple[int, int]:
         """Let go of contents no checkpoint needs any more. (how many, their bytes)"""
@@ -183,12 +196,12 @@ class _Other:
         self,
         directory: str,
         *,
-        same_turn: bool,
+        together: bool,
         paths: frozenset[str] | None = None,
         settled: CheckpointSettled | None = None,
     ) -> None:
         self._directory = directory
-        self._same_turn = same_turn  # undone together: whose change it is makes no difference then
+        self._together = together  # undone together: whose change it is makes no difference then
         self._paths = paths
         self._settled = settled
 
@@ -206,7 +219,7 @@ class _Other:
         return self._perhaps()
 
     def _perhaps(self) -> str:
-        return _NOT if self._same_turn else _PERHAPS
+        return _NOT if self._together else _PERHAPS
 
 
 def _base(workspace: str, paths: Sequence[str]) -> tuple[str, list[str]]:

@@ -57,7 +57,7 @@ class Ending:
         return finished
 
     def _steers(self) -> list[AnyPayload]:
-        """What was accepted and the model has not seen becomes part of the thread."""
+        """What was accepted and the model has not seen becomes part of the thread, unless its starter wants it gone."""
         lease, now = self._running.lease, self._feed.clock.now_ms()
         said: list[AnyPayload] = []
         for steer in self._running.steers if self._running.starter.keeps_steers else ():

@@ -128,3 +128,22 @@ async def test_a_childs_command_that_ended_while_another_ran_is_no_conflict_eith
     assert set(tree(work)) == {"old", "one", "two", "three"}
     assert (await undo(one, thread)).conflicts == ()
     assert tree(work) == before
+
+
+@pytest.mark.req("models:T10")
+async def test_a_persons_command_in_the_childs_thread_beside_the_parents_is_a_conflict_not_undone_with_it(
+    house: House, work: Path
+) -> None:
+    one = await process(house, "a")
+    thread = await one.thread(str(work))
+    await Family(task("a") + ANSWER, a="text: nothing").run(one, thread)
+    (child,) = await children(one, thread)
+    long, quick = CommandTool(says("theirs", "1"), hold=True), CommandTool(says("mine", "2"))
+    started = await one.start(thread, runs(), [long])
+    await long.started()
+    await one.run(child.id, runs(), [quick])
+    long.go.set()
+    await one.ended(started.turn.id)
+    done = await undo(one, thread)
+    assert [Path(c.path).name for c in done.conflicts] == ["mine"]
+    assert (work / "mine").read_text() == "2"
