@@ -21,7 +21,8 @@ def test_audit_verify_tells_a_whole_chain_from_one_that_was_changed(tmp_path: Pa
     assert said["head"] in whole.out
     assert quintet("audit", "verify", "--expect", said["head"], home=home).code == 0
     listed = quintet("audit", "list", "--json", home=home).lines
-    assert [line["kind"] for line in listed] == ["chain.begun", "turn.queued", "turn.finished"]
+    told = ["thread.created", "turn.queued", "thread.updated", "turn.finished"]
+    assert [line["kind"] for line in listed] == ["chain.begun", *told]
     with_words = quintet("audit", "list", home=home)
     assert "alpha" in with_words.out
     raw = apsw.Connection(str(home / "quintet.db"))
@@ -46,13 +47,13 @@ def test_a_deleted_thread_is_listed_without_its_words(tmp_path: Path) -> None:
     assert "thread.deleted" in listed.out
     assert [line["erased"] for line in quintet("audit", "list", "--json", home=home).lines] == [
         False,
-        True,
-        True,
+        *(True for _ in range(4)),
         False,
     ]
     assert quintet("audit", "verify", home=home).code == 0
     of_it = quintet("audit", "list", "--json", "--thread", thread["id"], home=home).lines
-    assert [line["kind"] for line in of_it] == ["turn.queued", "turn.finished", "thread.deleted"]
+    told = ["thread.created", "turn.queued", "thread.updated", "turn.finished"]
+    assert [line["kind"] for line in of_it] == [*told, "thread.deleted"]
     assert "no such row" in one_line(quintet("audit", "list", "--thread", f"{thread['id'][:-1]}x", home=home), 1)
 
 

@@ -297,8 +297,8 @@ class Kind(msgspec.Struct, frozen=True):
 
 FACT, DELTA = Durability.FACT, Durability.DELTA
 KINDS: tuple[Kind, ...] = (
-    Kind("thread.created", ThreadCreated, FACT, leased=False),
-    Kind("thread.updated", ThreadUpdated, FACT, leased=False),
+    Kind("thread.created", ThreadCreated, FACT, leased=False, audited=True),
+    Kind("thread.updated", ThreadUpdated, FACT, leased=False, audited=True),
     Kind("thread.deleted", ThreadDeleted, FACT, leased=False, audited=True),
     Kind("thread.view_changed", ViewChanged, FACT, leased=False),
     Kind("turn.queued", TurnQueued, FACT, leased=False, audited=True),

@@ -66,7 +66,7 @@ async def test_a_chain_nobody_touched_is_whole_and_names_every_audited_event(jou
         (e.seq, e.kind, e.at_ms, e.thread) for e in events
     ]
     assert (rows[0].kind, found.rows, found.head) == ("chain.begun", len(rows), rows[-1])
-    assert len(events) == 12
+    assert len(events) == 18
 
 
 @pytest.mark.req("security:S53")
@@ -90,7 +90,7 @@ async def test_two_processes_write_one_chain(processes: Processes) -> None:
         await filled(here, 1)
         await filled(there, 1)
     found = await here.verify_audit()
-    assert (found.flaws, found.rows) == ((), 1 + 6 * 4)
+    assert (found.flaws, found.rows) == ((), 1 + 6 * 6)
 
 
 @pytest.mark.req("security:S53")
@@ -152,7 +152,7 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
         ),
         "was removed",
     ),
-    "a thread with all its events": (_without_a_thread, "4 events from row 2 on were removed with the thread"),
+    "a thread with all its events": (_without_a_thread, "6 events from row 2 on were removed with the thread"),
     "a thread that looks deleted": (_marked_deleted, "whose deletion is not in the chain"),
 }
 
@@ -207,7 +207,7 @@ async def test_a_home_of_schema_2_begins_its_chain_where_it_stands(files: Proces
     assert begun.seq == (await journal.marks()).last
     await filled(journal, 1)
     found = await journal.verify_audit()
-    assert (found.flaws, found.rows) == ((), 5)
+    assert (found.flaws, found.rows) == ((), 7)
 
 
 @pytest.mark.req("security:S53")
@@ -239,7 +239,7 @@ async def test_a_repaired_home_of_schema_2_begins_its_chain_too(files: Processes
     journal = await files.another()
     await filled(journal, 1)
     found = await journal.verify_audit()
-    assert (found.flaws, found.rows) == ((), 5)
+    assert (found.flaws, found.rows) == ((), 7)
 
 
 @pytest.mark.req("security:S53")
@@ -272,4 +272,4 @@ async def test_many_audited_facts_of_one_commit_are_one_chain(journal: StoredJou
     both = await asyncio.gather(journal.append(many, lease=lease), refused, return_exceptions=True)
     assert [isinstance(one, Exception) for one in both] == [False, True]
     found = await journal.verify_audit()
-    assert (found.flaws, found.rows) == ((), 1 + 1 + 200)
+    assert (found.flaws, found.rows) == ((), 1 + 3 + 200)
