@@ -159,3 +159,15 @@ def test_what_is_no_way_to_start_it_says_so(words: list[str]) -> None:
     assert done.returncode == 2
     assert done.stdout == b""
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_nothing_heavy_is_imported_before_the_greeting_is_answered(tmp_path: Path) -> None:
+    heavy = {"tree_sitter", "pathspec", "h11", "httpx2", "cryptography", "ctypes", "fastjsonschema", "uvicorn"}
+    ours = {"quintet.tools.builtin", "quintet.providers.table", "quintet.workspace.sandbox.wall"}
+    with client(tmp_path, PYTHONPROFILEIMPORTTIME="1") as wire:
+        wire.initialize()
+        wire.hang_up()
+        _, said = wire.ended(10)
+    imported = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+    assert "quintet.protocols.wire.server" in imported
+    assert not imported & (heavy | ours)
