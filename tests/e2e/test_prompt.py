@@ -31,17 +31,17 @@ QUESTIONS = (
 
 
 class Terminal:
-    """`quintet run` on a terminal of its own; what it shows is read as it comes."""
+    """A command, `quintet run` unless said otherwise, on a terminal of its own; what it shows is read as it comes."""
 
-    def __init__(self, home: Path, cwd: Path) -> None:
+    def __init__(self, home: Path, cwd: Path, words: tuple[str, ...] = ("run", "prompt"), **env: str) -> None:
         self._master, slave = pty.openpty()
         self.popen = subprocess.Popen(
-            [QUINTET, "run", "prompt", "--home", str(home)],
+            [QUINTET, *words, "--home", str(home)],
             stdin=slave,
             stdout=slave,
             stderr=slave,
             cwd=cwd,
-            env=environment(),
+            env=environment(**env),
             start_new_session=True,
         )
         os.close(slave)

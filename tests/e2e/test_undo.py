@@ -12,9 +12,19 @@ from typing import Any
 
 import pytest
 
-from quintet.engine.changes import CHANGED, UNKNOWN
+from quintet.engine.changes import CHANGED, LATE, UNKNOWN
+from quintet.engine.restoring import NOT_THERE
 from tests.fakes.writing import tree
-from tests.faults.processes import Done, environment, no_traceback, quintet, quintet_running, wait_until, write_home
+from tests.faults.processes import (
+    Done,
+    environment,
+    no_traceback,
+    one_line,
+    quintet,
+    quintet_running,
+    wait_until,
+    write_home,
+)
 
 HOUR_S = 3600
 UNSANDBOXED = "[sandbox]\nrequired = false\n"  # where no sandbox works these tests are about files all the same
@@ -150,14 +160,26 @@ def test_over_the_caps_undo_is_partial_says_so_and_brings_back_the_rest(home: Pa
     assert (work / "large").read_text() == "small\n"
 
 
+def killed_in_a_command(home: Path, work: Path, command: str, *, at_once: bool = False) -> None:
+    """kill -9 while the command sleeps behind its last write, `begun`: at once, or when Quintet has noticed since that
+    the command still runs."""
+    with quintet_running("run", "--mode", "allow", f"run {command}; sleep 60", home=home, cwd=work) as process:
+        wait_until((work / "begun").exists, 20)
+
+        def noticed() -> bool:
+            begun = (work / "begun").stat().st_ctime_ns
+            return any(blob.stat().st_mtime_ns > begun for blob in blobs(home))
+
+        if not at_once:
+            wait_until(noticed, 20)
+        os.kill(process.popen.pid, signal.SIGKILL)
+        process.popen.wait(10)
+
+
 @pytest.mark.req("mechanisms:M8.killed", "reliability:R1")
 def test_killed_in_the_middle_of_a_command_its_files_can_still_be_brought_back(home: Path, work: Path) -> None:
     before = tree(work)
-    prompt = "run echo half > f08.txt; echo x > begun; sleep 60"
-    with quintet_running("run", "--mode", "allow", prompt, home=home, cwd=work) as process:
-        wait_until((work / "begun").exists, 20)
-        os.kill(process.popen.pid, signal.SIGKILL)
-        process.popen.wait(10)
+    killed_in_a_command(home, work, "echo half > f08.txt; echo x > begun")
     found = undo(home, work, code=1)
     assert named(found["conflicts"], work) == ["begun", "f08.txt"]
     assert {one["why"] for one in found["conflicts"]} == {UNKNOWN}
@@ -165,6 +187,54 @@ def test_killed_in_the_middle_of_a_command_its_files_can_still_be_brought_back(h
     assert (work / "f08.txt").read_text() == "half\n"
     assert named(undo(home, work, "--force")["restored"], work) == ["begun", "f08.txt"]
     assert tree(work) == before
+
+
+@pytest.mark.req("mechanisms:M8.killed")
+def test_what_a_person_did_after_a_command_was_killed_is_not_taken_for_its_doing(home: Path, work: Path) -> None:
+    (work / "old").mkdir()
+    (work / "old" / "kept").write_text("old")
+    killed_in_a_command(
+        home, work, "echo half > f08.txt; echo half > f09.txt; mkdir it; echo x > it/own; echo x > begun"
+    )
+    (work / "mine.txt").write_text("written since")
+    (work / "f09.txt").write_text("mended since")
+    (work / "f10.txt").write_text("mine since")
+    (work / "old").rename(work / "moved")
+    mine = ["f09.txt", "f10.txt", "mine.txt", "moved/kept"]
+    kept = {path: (work / path).read_text() for path in mine}
+    first = quintet("undo", "--json", "--force", "--dry-run", home=home, cwd=work)
+    assert named(first.lines[0]["files"]["restored"], work) == ["begun", "f08.txt", "it/own", "old/kept"]
+    found = undo(home, work, "--force", code=1)
+    assert named(found["conflicts"], work) == mine
+    assert {one["why"] for one in found["conflicts"]} == {LATE}
+    assert {path: (work / path).read_text() for path in mine} == kept
+    assert not (work / "it").exists()
+    assert (work / "f08.txt").read_text() == "line 8\n"
+    again = quintet("undo", "--force", "--dry-run", home=home, cwd=work)
+    assert not [path for path in mine if path in again.out], again
+
+
+@pytest.mark.req("mechanisms:M8.killed")
+def test_what_may_be_the_person_s_is_taken_back_when_it_is_named(home: Path, work: Path) -> None:
+    killed_in_a_command(
+        home, work, "echo half > f08.txt; mkdir d; echo x > d/a; echo x > d/b; echo x > begun", at_once=True
+    )
+    os.utime(work / "f08.txt", (1, 1))  # also a file that says it is old: the system's own stamp cannot be set back
+    wrong = undo(home, work, "--also", "f01.txt", "--dry-run", code=1)
+    assert "restored" not in wrong
+    assert {one["path"]: one["why"] for one in wrong["conflicts"]}[f"{work}/f01.txt"] == NOT_THERE
+    told = quintet("undo", "--force", home=home, cwd=work)
+    assert (told.code, told.out.count(LATE), "restored" in told.out) == (1, 4, False), told
+    assert "4 files that may be yours" in told.err
+    assert "--also PATH` takes one back" in told.err
+    (work / "f08.txt").write_text("mended")
+    found = undo(home, work, "--also", "f08.txt", "--also", f"{work}/d", code=1)
+    assert named(found["restored"], work) == ["d/a", "d/b", "f08.txt"]
+    assert (work / "f08.txt").read_text() == "line 8\n"
+    assert named(found["conflicts"], work) == ["begun"]
+    assert (work / "begun").exists()
+    undo(home, work, "--redo")
+    assert (work / "f08.txt").read_text() == "mended", "what was replaced is kept"
 
 
 @pytest.mark.req("mechanisms:M8.diff")
@@ -351,3 +421,8 @@ def test_gc_keeps_what_undo_needs_and_frees_the_rest(home: Path, work: Path) -> 
     done = swept(home)
     assert done.lines[0]["blobs"] == len(kept) > 0, done
     assert blobs(home) == []
+
+
+@pytest.mark.parametrize("flags", [("--also", "a.txt"), ("--turn", "1")])
+def test_what_a_redo_would_not_heed_is_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    assert "mean nothing to it" in one_line(quintet("undo", "--redo", *flags, home=write_home(tmp_path / "home")), 2)

@@ -24,6 +24,8 @@ class KeptFiles:
         self.failing: Exception | None = None  # what putting aside fails with
         self.hold: asyncio.Event | None = None  # comparing waits for it
         self.compared = 0
+        self.beats: list[str] = []  # the manifests of calls, as often as they were said to run
+        self.late: set[str] = set()  # what a call that was cut off is compared to have changed too late
 
     async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
         if self.failing is not None:
@@ -36,7 +38,10 @@ class KeptFiles:
         size = sum(s.size for s in found.values())
         return Secured(directory, manifest, len(found), size, partial)
 
-    async def compare(self, secured: Secured) -> Compared:
+    async def still_runs(self, secured: Secured) -> None:
+        self.beats.append(secured.manifest)
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
         self.compared += 1
         if self.hold is not None:
             await self.hold.wait()
@@ -49,7 +54,7 @@ class KeptFiles:
             old, new = before.get(name, ABSENT), self._state(secured.directory, name, keep=True)
             if not old.same_as(new):
                 changes.append(FileChange(name, old, new))
-        return Compared(tuple(changes))
+        return Compared(tuple(changes), late=tuple(self.late) if cut_off else ())
 
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         return [self._state(directory, path, keep=keep) for path in paths]

@@ -4,6 +4,9 @@ What a script may know stands in variables: OUT (a directory outside), WS, USERD
 (a listener on loopback), ABSTRACT (a socket's name), SOCKETS (paths of listening sockets), PY (an interpreter).
 
 `harmless` ones are also run without the wall, where they must get through: that shows the attempt itself is sound.
+
+`PLANTS` try the way over PATH: programs by names that Quintet itself runs, outside of any wall, put where PATH leads
+first. Each writes into OUT.
 """
 
 from __future__ import annotations
@@ -204,5 +207,39 @@ ESCAPES = [
         "the user's runtime directory",
         'ls -A "${XDG_RUNTIME_DIR:-/run/user/0}" 2>/dev/null | grep -q . && echo ESCAPED; '
         "ls -A /run | grep -q . && echo ESCAPED",
+    ),
+]
+
+
+class Plant(NamedTuple):
+    name: str
+    script: str
+    path: str  # what PATH begins with: `{ws}` is the workspace, `{out}` a directory outside
+    link: str = ""  # made outside, before: leads to where the script plants
+
+
+# Whatever Quintet, or one of the programs it runs for itself, could be looking for.
+PROGRAMS = "git rg bwrap bash sh env true python3 secret-tool less ssh cat ls"
+_PLANT = f"""
+for name in {PROGRAMS}; do
+  printf '#!/bin/sh\\necho "%s" >> "%s/planted"\\n' "$name" "$OUT" > "$D/$name" && chmod 755 "$D/$name"
+done
+[ -x "$D/git" ] && echo PLANTED
+"""
+
+PLANTS = [
+    Plant("a directory of the workspace", f'D="$WS/bin"; mkdir -p "$D"; {_PLANT}', "{ws}/bin"),
+    Plant("an active virtual environment", f'D="$WS/.venv/bin"; mkdir -p "$D"; {_PLANT}', "{ws}/.venv/bin"),
+    Plant("programs of a package manager", f'D="$WS/node_modules/.bin"; mkdir -p "$D"; {_PLANT}', "node_modules/.bin"),
+    Plant("the working directory", f'D="$WS"; {_PLANT}', "."),
+    Plant("an empty entry", f'D="$WS"; {_PLANT}', ""),
+    Plant("a directory that the command links", f'mkdir -p x; ln -s x bin; D="$WS/bin"; {_PLANT}', "{ws}/bin"),
+    Plant("a link outside to a directory", f'D="$WS/bin"; mkdir -p "$D"; {_PLANT}', "{out}/tools", "directory"),
+    Plant("links outside to programs", f'D="$WS/bin"; mkdir -p "$D"; {_PLANT}', "{out}/tools", "programs"),
+    Plant("links to links outside to programs", f'D="$WS/bin"; mkdir -p "$D"; {_PLANT}', "{out}/tools", "twice"),
+    Plant(
+        "PATH of the command itself",
+        f'D="$WS/bin"; mkdir -p "$D"; {_PLANT}; export PATH="$D:$PATH"; hash -r; echo "PATH=$PATH" > .env',
+        "{ws}/bin",
     ),
 ]

@@ -35,6 +35,7 @@ from quintet.journal.opening import open_journal
 from quintet.providers.scripted import ScriptedProvider
 from quintet.tools.shell import ShellTool
 from tests.faults.acks import Acks
+from tests.faults.syncs import NAME, NotingSyncs
 
 ME = local("faults")
 WORKERS = 3
@@ -45,10 +46,9 @@ class Mark:
 
     spec = ToolSpec("mark", "leaves a line", {"type": "object"}, Effect.WRITE)
 
-    def __init__(self, effects: Path, dice: random.Random, acks: Acks) -> None:
+    def __init__(self, effects: Path, dice: random.Random) -> None:
         self._effects = effects
         self._dice = dice
-        self._acks = acks
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         tag = str(arguments["tag"])
@@ -56,8 +56,6 @@ class Mark:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         await asyncio.sleep(self._dice.random() * 0.003)
-        # That it runs tells as much as an event would: its intent is on disk, whoever else has heard of it or not.
-        self._acks.write("running", tag=prepared.arguments["tag"])
         fd = os.open(self._effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(fd, f"{prepared.arguments['tag']}\n".encode())
         os.close(fd)
@@ -135,7 +133,7 @@ class Driver:
 
     def starter(self, tag: str) -> Starter:
         asks = self.dice.random() < 0.35
-        tools = [Mark(self.effects, self.dice, self.acks), ShellTool()]
+        tools = [Mark(self.effects, self.dice), ShellTool()]
         return Starter(ME, OneScript(self.script(tag, asks=asks)), tools, mode=Mode.ASK if asks else Mode.ALLOW)
 
     async def turn(self, thread: str, tag: str) -> None:
@@ -213,9 +211,10 @@ class Driver:
 
 async def main(home: Path, seed: str, round_: int, options: dict[str, str]) -> None:
     dice = random.Random(f"{seed}/{round_}")
-    journal = await open_journal(home, protocol="faults", boot_id=options.get("boot"))
+    disk = NotingSyncs(home) if "boot" in options else None  # whoever starts anew loses power before
+    journal = await open_journal(home, protocol="faults", boot_id=options.get("boot"), vfs=disk and NAME)
     app = App(home, load_config(str(home)), journal)
-    acks = Acks(home.parent / f"{home.name}.acks", home)
+    acks = Acks(home.parent / f"{home.name}.acks")
     driver = Driver(home, app, acks, dice, round_, inside=options.get("answers", "inside") == "inside")
     driver.storm = "storm" in options
     watching = asyncio.ensure_future(driver.watch())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +28,10 @@ from tests.fakes.tool_context import FakeToolContext
 from tests.faults.processes import end_leftovers, living_with, wait_until
 
 pytestmark = [pytest.mark.fault, pytest.mark.req("security:S32")]
-LAG_S = 1.0  # the longest the event loop may stand still, on a machine whose cores are busy with other tests as well
+# The longest the event loop may stand still by its own doing: measured at most 59 ms, at a load of 26 on two cores.
+OWN_LAG_S = 0.5
+# And with the time it waited for a core, which the bomb and every other test on the machine take from it: 596 ms there.
+LAG_S = 1.0
 CAPS = usual_caps(max_processes=200, max_memory_mib=300, max_file_mib=20)
 Use = Callable[..., Awaitable[ToolOutcome]]
 
@@ -52,23 +57,34 @@ def use(wall: str, tmp_path: Path) -> Use:
 
 @asynccontextmanager
 async def responsive() -> AsyncIterator[None]:
-    """The event loop comes round all the while."""
-    longest = 0.0
+    """The event loop comes round all the while. Time in which its thread could have run and had no core is not its own:
+    it says how busy the machine is, not what Quintet does."""
+    longest = whole = 0.0
 
     async def beat() -> None:
-        nonlocal longest
+        nonlocal longest, whole
         while True:
-            begun = time.monotonic()
+            begun, starved = time.monotonic(), starved_s()
             await asyncio.sleep(0.01)
-            longest = max(longest, time.monotonic() - begun)
+            took = time.monotonic() - begun
+            whole, longest = max(whole, took), max(longest, took - (starved_s() - starved))
 
     beating = asyncio.ensure_future(beat())
     try:
         yield
     finally:
         beating.cancel()
-    print(f"longest turn of the event loop: {longest * 1000:.0f} ms")
-    assert longest < LAG_S
+    print(f"longest turn of the event loop: {longest * 1000:.0f} ms ({whole * 1000:.0f} ms with waiting for a core)")
+    assert longest < OWN_LAG_S
+    assert whole < LAG_S
+
+
+def starved_s() -> float:
+    """For how long this thread has waited for a core so far; 0 where the kernel does not tell."""
+    try:
+        return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 def resident() -> int:
@@ -84,9 +100,21 @@ async def test_a_fork_bomb_is_over_within_seconds(use: Use, wall: str) -> None:
         done = await use(f": {word}; :(){{ :|:& }};:; sleep 20")
         print(f"over after {time.monotonic() - begun:.2f} s")
         assert time.monotonic() - begun < 8
-        # Whoever sees it first: the watch counts the living, the kernel the dead too that nobody has reaped.
+        # Whoever sees it first: the watch counts the living, the kernel the dead too that nobody has reaped. Both are
+        # true of a bomb, and which comes first is a race of its forks with the next look; each has its own test below.
         met = ("200 processes", "800 processes and threads")
         assert done.message in [f"ended because it had more than {cap} at a time" for cap in met]
+        assert done.status is ResultStatus.ERROR
+        await asyncio.to_thread(wait_until, lambda: not living_with(word), 2)
+    finally:
+        end_leftovers(living_with(word))
+
+
+async def test_processes_below_what_the_kernel_holds_are_counted_by_the_watch(use: Use) -> None:
+    word = f"many{os.getpid()}"
+    try:
+        done = await use(f": {word}; for n in $(seq 300); do sleep 25 & done; wait")
+        assert done.message == "ended because it had more than 200 processes at a time"
         assert done.status is ResultStatus.ERROR
         await asyncio.to_thread(wait_until, lambda: not living_with(word), 2)
     finally:
@@ -117,7 +145,12 @@ async def test_ten_gigabytes_of_output_end_the_command_and_not_quintet(use: Use)
     before = resident()
     done = await use("head -c 10G /dev/zero")
     assert done.message == "ended because it wrote more than 256 MiB"
-    assert len(done.text) < HEAD + TAIL + 200  # what is kept; of that the model is shown much less
+    # What is kept, to the character; of that the model is shown much less.
+    shape = r"(\0+)\n\[(\d+) of (\d+) characters \(0 lines\) left out here\]\n(\0+)\n\[ended because .*\]"
+    found = re.fullmatch(shape, done.text)
+    assert found is not None, done.text[-200:]
+    assert (len(found[1]), len(found[4])) == (HEAD, TAIL)
+    assert HEAD + int(found[2]) + TAIL == int(found[3]) >= shell.OUTPUT_LIMIT
     assert done.limit < 40_000
     assert resident() - before < 40 * MIB
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
@@ -15,8 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from quintet.domain.tool import CallScope
+from quintet.tools.builtin import builtin_tools
+from quintet.workspace import environment
+from quintet.workspace.history import WorkspaceHistory
+from quintet.workspace.sandbox.wall import Sandbox
+from tests.fakes.clock import SettableClock
 from tests.fakes.stage import BARE, SECRET, Stage, needs_bubblewrap, spawn, staged
-from tests.faults.corpus_escapes import ESCAPES, Escape
+from tests.fakes.tool_context import FakeToolContext
+from tests.fakes.waiting import until
+from tests.faults.corpus_escapes import ESCAPES, PLANTS, PROGRAMS, Escape, Plant
 
 pytestmark = [pytest.mark.fault, needs_bubblewrap]
 
@@ -164,6 +173,60 @@ def test_there_are_at_least_thirty_attempts_with_names_of_their_own() -> None:
     assert len({escape.name for escape in ESCAPES}) == len(ESCAPES) >= 30
 
 
+@pytest.fixture
+def path(stage: Stage, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> str:
+    """PATH as a plant wants it, also for this process; and what it wants outside, where no command could put it. The
+    directories outside count as ones that only the machine's owner writes."""
+    tools, further = stage.outside / "tools", stage.outside / "further"
+    if plant.link == "directory":
+        tools.symlink_to(stage.workspace / "bin")
+    elif plant.link:
+        tools.mkdir()
+        further.mkdir()
+        for name in PROGRAMS.split():
+            (further / name).symlink_to(stage.workspace / "bin" / name)
+            (tools / name).symlink_to((further if plant.link == "twice" else stage.workspace / "bin") / name)
+        monkeypatch.setattr(environment, "SYSTEM", {*environment.SYSTEM, str(tools), str(further)})
+    value = f"{plant.path.format(ws=stage.workspace, out=stage.outside)}:{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", value)
+    monkeypatch.chdir(stage.workspace)
+    return value
+
+
+by_name = pytest.mark.parametrize("plant", PLANTS, ids=[plant.name for plant in PLANTS])
+
+
+async def quintet_runs_its_own_programs(stage: Stage, path: str) -> None:
+    """Each of them, as Quintet does it: bwrap, git, rg and bash, and control groups, where it tries a program too."""
+    variables = {**stage.environment, "PATH": path}
+    assert (await Sandbox(variables, home=str(stage.home)).state()).works
+    await WorkspaceHistory(str(stage.home), variables, SettableClock()).secure(str(stage.workspace))
+    tools = {tool.spec.name: tool for tool in builtin_tools(home=str(stage.home), environment=variables)}
+    for name, arguments in (("grep", {"pattern": "zzz"}), ("glob", {"pattern": "*"}), ("shell", {"command": ":"})):
+        prepared = await tools[name].prepare(arguments, CallScope(str(stage.workspace)))
+        await tools[name].run(prepared, FakeToolContext(str(stage.workspace)))
+
+
+@pytest.mark.req("reliability:R19", "security:S20", "security:S28")
+@by_name
+async def test_no_program_that_a_command_planted_runs_outside(plant: Plant, stage: Stage, path: str) -> None:
+    done = await stage.run(plant.script, variables={"OUT": str(stage.outside), "WS": str(stage.workspace)})
+    assert done.stdout == "PLANTED\n", done
+    await quintet_runs_its_own_programs(stage, path)
+    assert not (stage.outside / "planted").exists(), (stage.outside / "planted").read_text()
+
+
+@by_name
+def test_the_plants_are_sound_where_programs_are_simply_looked_up(plant: Plant, stage: Stage, path: str) -> None:
+    variables = {"OUT": str(stage.outside), "WS": str(stage.workspace)}
+    spawn(("/bin/bash", "-c", plant.script), str(stage.workspace), {**variables, "PATH": os.environ["PATH"]})
+    for name in PROGRAMS.split():
+        subprocess.run(
+            [name], cwd=stage.workspace, env={"PATH": path}, timeout=10, check=False, stdin=subprocess.DEVNULL
+        )
+    assert (stage.outside / "planted").read_text().split() == PROGRAMS.split()
+
+
 SELF_APPROVAL = [
     ("the database", 'cat "$QHOME/quintet.db" || cat "$QHOME"/*'),
     ("the file that tells where the server is", 'cat "$QHOME/server.json"'),
@@ -195,10 +258,74 @@ async def test_quintet_itself_run_inside_finds_no_home_to_decide_in(stage: Stage
     assert {entry.name for entry in stage.home.iterdir()} == {"run", "server.json", "quintet.db", "credentials"}
 
 
+class Later:
+    """Somebody who listens anew, or for the first time, when a command has begun."""
+
+    def __init__(self, *paths: Path) -> None:
+        self._paths = paths
+        self._open: list[socket.socket] = []
+        self.hits = 0
+
+    def listen(self) -> None:
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            made.bind(str(path))
+            made.listen(16)
+            made.setblocking(False)
+            self._open.append(made)
+
+    def close(self) -> None:
+        for made in self._open:
+            with contextlib.suppress(BlockingIOError):
+                made.accept()[0].close()
+                self.hits += 1
+            made.close()
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+
+
+@pytest.mark.req("security:S27b")
+@pytest.mark.parametrize("where", ["where sockets are", "the home", "the temporary directory", "the user's"])
+async def test_a_socket_made_after_the_command_began_is_not_reached(stage: Stage, where: str) -> None:
+    name = f"q-{secrets.token_hex(4)}"
+    directory = {
+        "where sockets are": stage.root / "elsewhere",
+        "the home": stage.home / "run",
+        "the temporary directory": Path("/tmp"),
+        "the user's": stage.user / ".colima",
+    }[where]
+    directory.mkdir(exist_ok=True)
+    first, second = directory / f"{name}.sock", directory / f"{name}-new.sock"
+    later = Later(first, second)
+    later.listen()  # both before and after: the second time is the one that counts
+    (directory / f"{name}-new.sock").unlink()
+    attempt = (
+        "import socket, sys\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: socket.socket(1, 1).connect(path); print('ESCAPED', path)\n"
+        "    except OSError as error: print(type(error).__name__)"
+    )
+    script = f'echo begun > begun; read -r line < go; "$PY" -c "$ATTEMPT" {first} {second}'
+    os.mkfifo(stage.workspace / "go")
+    running = asyncio.ensure_future(stage.run(script, stage.profile(network="on"), variables={"ATTEMPT": attempt}))
+    try:
+        await until((stage.workspace / "begun").exists)
+        later.listen()
+        await asyncio.to_thread((stage.workspace / "go").write_text, "go\n")
+        done = await asyncio.wait_for(running, 30)
+    finally:
+        later.close()
+    assert "ESCAPED" not in done.stdout, done
+    assert done.stdout.count("Error") == 2
+    assert later.hits == 0
+
+
 @pytest.mark.req("security:S27b")
 async def test_a_socket_bound_by_a_relative_name_is_covered_too(stage: Stage) -> None:
     place = stage.root / "elsewhere"
     place.mkdir()
+    (place / "other").touch()  # so the directory itself is seen
     script = (
         "import socket,sys; s=socket.socket(1,1); s.bind('r.sock'); s.listen(1); print(1, flush=True); sys.stdin.read()"
     )

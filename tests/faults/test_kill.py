@@ -19,9 +19,9 @@ from quintet.engine.interactions import Answer
 from quintet.journal import failpoints
 from quintet.journal.opening import open_journal
 from tests.faults import tiers
-from tests.faults.acks import cut_log
 from tests.faults.ledger import Ledger
 from tests.faults.processes import Process, python_running, write_home
+from tests.faults.syncs import lose_unsynced
 
 LONGEST_ROUND_S = 0.9
 ROUNDS_PER_HOME = 25
@@ -97,7 +97,7 @@ async def test_a_kill_at_a_random_moment_loses_nothing_and_repeats_nothing(
             with driver(ledger.home, seed, number, **more) as process:
                 await kill_somewhere(process, dice)
             if boot:
-                _lose_power(ledger)
+                ledger.counts["bytes cut off"] += lose_unsynced(ledger.home)
             await ledger.check(boot=f"boot-{number}-after" if boot else None, cut=bool(boot))
     print(f"{rounds} kills: {ledger.words()}")
 
@@ -109,15 +109,6 @@ async def _round_with_outside_answers(ledger: Ledger, seed: str, number: int, di
     for interaction in outside.answered:
         ledger.acks.append({"what": "answered", "interaction": interaction})
     await ledger.check()
-
-
-def _lose_power(ledger: Ledger) -> None:
-    """What was written behind the last acknowledged fact never reached the disk, and the machine starts anew."""
-    acks = ledger.take_acks()
-    facts = [a for a in acks if a["what"] != "event" or a["fact"]]
-    if facts:
-        gone = cut_log(ledger.home, facts[-1]["log"])
-        ledger.counts["bytes cut off"] += gone
 
 
 @pytest.mark.req("reliability:R2")

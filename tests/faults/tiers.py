@@ -16,10 +16,12 @@ _FIGURES = {
     "R2": (1, 3, 25),  # rounds of every failpoint
     "R3": (20, 100, 2000),  # torn or flipped files
     "R4": (40, 200, 5000),  # reconnects
+    "R11": (1, 1, 20),  # seeds of every fault in every wire
     "R13": (3, 20, 200),
     "R14": (10, 100, 1000),
     "R15": (5, 50, 500),
     "R16": (1, 5, 50),
+    "L1": (0, 20, 100),  # kills in the long task
 }
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 
 COMMANDS = {
+    "demo": "see it work in half a minute: an edit, an approval, a test, undo; no key needed",
     "run": 'one headless turn: quintet run "read README.md"',
+    "chat": "a conversation at this terminal: answers as they come, approvals in place",
     "threads": "list, show, search, diff, revert, export, import, fork, rename, steer, cancel, delete",
     "undo": "bring back the files the last turn changed, and undo that too: undo --redo",
     "agents": "who can work in a thread: built in, yours, the project's",
@@ -18,6 +20,7 @@ COMMANDS = {
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
     "wire": "speak Kimi Wire on stdin and stdout, for clients that start it",
+    "doctor": "what works here, what does not, and the command that mends it",
     "gc": "prune what may go and say what it freed",
     "backup": "the whole home but its keys as one file, made while others work",
     "repair": "salvage a damaged journal, keeping the old files",
@@ -52,6 +55,10 @@ def _run(words: list[str]) -> int:
         print(f"quintet {__version__}")
         return 0
     name = _command(words)
+    if name is None and not {"-h", "--help"} & set(words):
+        from quintet.cli.invoke import invoke
+
+        return invoke("overview", [*words, "overview"])
     if name not in COMMANDS or (words and words[0] in ("-h", "--help")):
         return _help(name if words and words[0] not in ("-h", "--help") else None, words)
     from quintet.cli.invoke import invoke

@@ -27,7 +27,8 @@ def prices(info: ModelInfo) -> str:
     if not info.input_price and not info.output_price:
         return "free"
     cached = f" (cached ${price(info.cached_price)})" if info.cached_price is not None else ""
-    return f"${price(info.input_price)} in{cached}, ${price(info.output_price)} out"
+    about = "about " if info.price_reported else ""
+    return f"{about}${price(info.input_price)} in{cached}, ${price(info.output_price)} out"
 
 
 def cost(tally: Tally) -> str:

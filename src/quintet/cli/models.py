@@ -42,6 +42,7 @@ async def run(invocation: Invocation) -> int:
 def _list(invocation: Invocation, app: App) -> int:
     table, screen = app.models, invocation.screen
     others: list[tuple[str, str]] = []
+    reported = False
     for provider in table.providers():
         lacks, sources = table.lacks(provider), table.key_sources(provider)
         source = sources[0].value if sources else ""
@@ -55,6 +56,7 @@ def _list(invocation: Invocation, app: App) -> int:
             screen.line(_head(app, provider, source, references))
             for reference in references:
                 screen.line(_line(app, reference))
+                reported = reported or table.info(reference).price_reported
             if not references:
                 screen.line(f"    {provider}/MODEL  any model it serves, by its own name")
     if others and not invocation.json:
@@ -62,7 +64,7 @@ def _list(invocation: Invocation, app: App) -> int:
         for provider, lacks in others:
             screen.line(f"  {provider}: {lacks}")
     if not invocation.json:
-        _hint(invocation, app)
+        _hint(invocation, app, reported=reported)
     return 0
 
 
@@ -81,9 +83,11 @@ def _line(app: App, reference: str) -> str:
     return f"  {mark} {reference:<38} {window:<16} {prices(info):<44} {', '.join(can)}".rstrip()
 
 
-def _hint(invocation: Invocation, app: App) -> None:
+def _hint(invocation: Invocation, app: App, *, reported: bool) -> None:
     default = app.models.default
     invocation.screen.note(f"\n* is the default ({default}). Prices are dollars per million tokens.")
+    if reported:
+        invocation.screen.note('A price with "about" was told by others who read the vendor\'s page: check it there.')
     if default.partition("/")[0] == "offline":
         invocation.screen.note("Choose another with `default_model` in config.toml, QUINTET_MODEL or `run -m`.")
 
@@ -99,7 +103,7 @@ def _row(app: App, reference: str, source: str, lacks: str) -> dict[str, Any]:
         "needs": lacks or None,
     }
     names = ("context_window", "max_output", "vision", "reasoning", "input_price", "output_price")
-    row |= {name: getattr(info, name) for name in (*names, "cached_price", "cache_write_price")}
+    row |= {name: getattr(info, name) for name in (*names, "cached_price", "cache_write_price", "price_reported")}
     return row | {"as_of": info.as_of or None}
 
 

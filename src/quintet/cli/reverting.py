@@ -110,6 +110,11 @@ def tell(invocation: Invocation, done: Reverted, *, redo: bool) -> int:
         again = f"quintet undo {done.thread.id}{' --redo' if redo else ''} --force"
         which = "what was left alone" if able == len(files.conflicts) else f"{able} of what was left alone"
         screen.note(f"`{again}` brings back {which} too; what stands there now is kept where it can be.")
+    if late := sum(c.by_name for c in files.conflicts):
+        what = "a file" if late == 1 else f"{late} files"
+        screen.note(
+            f"Left alone: {what} that may be yours. `quintet undo {done.thread.id} --also PATH` takes one back."
+        )
     return code
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from quintet.app import App
 from quintet.cli.invoke import Invocation, directory
 from quintet.cli.reverting import tell, turn_of
 from quintet.cli.terminal import safe_line
-from quintet.domain.errors import NotFound
+from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import UserMessage, text_of
 from quintet.domain.thread import Thread, ThreadQuery
 from quintet.engine.undo import Point
@@ -24,12 +25,24 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     )
     parser.add_argument("--turn", default="", help="go back to before this turn (else the last that changed files)")
     parser.add_argument("--force", action="store_true", help="also what has changed since; it is kept for --redo")
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="this file, or what lies in this directory, whatever happened to it since; may be given again",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
     parser.add_argument("--redo", action="store_true", help="take back the last undo; possible until the next turn")
 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
+    if flags.redo and (flags.also or flags.turn):
+        raise Invalid(
+            "--redo takes back the last undo as it was: --also and --turn mean nothing to it.",
+            next_step="Leave them out; with --force it brings back what has changed since as well.",
+        )
     async with invocation.open() as app:
         if flags.thread:
             threads = [(await app.threads.get(await app.threads.find(flags.thread))).thread]
@@ -42,9 +55,20 @@ async def run(invocation: Invocation) -> int:
             thread, point = await _undoable(invocation, app, threads)
             await _say_which(invocation, app, thread, point)
             done = await app.threads.revert(
-                thread.id, point.keep_through, files=True, force=flags.force, dry_run=flags.dry_run
+                thread.id,
+                point.keep_through,
+                files=True,
+                force=flags.force,
+                dry_run=flags.dry_run,
+                named=_named(flags.also),
             )
         return tell(invocation, done, redo=flags.redo)
+
+
+def _named(given: list[str]) -> list[str]:
+    """Where the names stand, and not where they lead if they are links."""
+    split = [os.path.split(os.path.abspath(path)) for path in given]
+    return [os.path.join(os.path.realpath(above), name) for above, name in split]
 
 
 async def _here(app: App) -> list[Thread]:
@@ -71,7 +95,7 @@ async def _undoable(invocation: Invocation, app: App, threads: list[Thread]) -> 
         thread = (await app.threads.get(one.id)).thread
         try:
             turn = await turn_of(app, thread.id, flags.turn) if flags.turn else ""
-            point = await app.undo.point(thread, turn, force=flags.force)
+            point = await app.undo.point(thread, turn, force=flags.force, named=_named(flags.also))
         except NotFound:
             if len(threads) == 1:
                 raise

@@ -56,3 +56,4 @@ class Compared(msgspec.Struct, frozen=True, omit_defaults=True):
 
     changes: tuple[FileChange, ...] = ()
     partial: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()  # of a call whose end nobody saw: paths changed after it was last known to run

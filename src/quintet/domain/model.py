@@ -42,6 +42,8 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     cached_price: float | None = None  # of input tokens read from the provider's cache
     cache_write_price: float | None = None  # of input tokens written to it, where that costs extra
     as_of: str = ""  # the day of the catalog's word, where anything of this is from there
+    price_reported: bool = False  # the price was told by others than who asks it: costs by it are about right
+    thoughts_in_limit: bool = False  # a limit of output counts thoughts too
     fallback: tuple[str, ...] = ()  # references to try in this order when it cannot answer
 
 

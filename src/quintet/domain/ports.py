@@ -66,8 +66,9 @@ class MemoryHook(Protocol):
 class Hooks(Protocol):
     """Runs the commands of hooks."""
 
-    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
-        """Within the hook's own time. Never raises for what a command does; a cancel ends its whole tree."""
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
+        """Within the hook's own time. Never raises for what a command does; a cancel ends its whole tree. `agreed` is
+        the digest somebody said yes to: what has another one by now is not run."""
 
     async def digest(self, hook: Hook, cwd: str) -> str:
         """Of everything that would run, as it is now: the row and the files its command runs."""
@@ -150,8 +151,12 @@ class FileHistory(Protocol):
         """Before a call: keep these paths, or (None) everything in the directory that git could not give back. The
         contents are on disk when this returns."""
 
-    async def compare(self, secured: Secured) -> Compared:
-        """After the call: what it touched, with the contents before and after kept. Untouched ones are let go."""
+    async def still_runs(self, secured: Secured) -> None:
+        """Said now and then while the call runs, so that its last moment is roughly known should its process die."""
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
+        """After the call: what it touched, with the contents before and after kept. Untouched ones are let go.
+        `cut_off`: nobody saw its end, so what changed after it was last said to run is told as late."""
 
     async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
         """What stands at these paths now; `keep` also puts the contents aside."""

@@ -27,6 +27,7 @@ class Call(msgspec.Struct, frozen=True):
     settled: int = 0  # of its checkpoint.settled; 0: nobody wrote down how it ended
     changes: tuple[FileChange, ...] = ()
     partial: tuple[str, ...] = ()
+    late: frozenset[str] = frozenset()  # of a call that was cut off: what was changed after it was last known to run
 
     @property
     def directory(self) -> str:
@@ -34,7 +35,8 @@ class Call(msgspec.Struct, frozen=True):
 
     def as_found(self, now: Compared) -> Call:
         """A call whose end is unknown, with what differs from before it now."""
-        return msgspec.structs.replace(self, changes=now.changes, partial=(*self.partial, *now.partial))
+        partial = (*self.partial, *now.partial)
+        return msgspec.structs.replace(self, changes=now.changes, partial=partial, late=frozenset(now.late))
 
 
 class Restore(msgspec.Struct, frozen=True):
@@ -87,6 +89,7 @@ class Move(msgspec.Struct, frozen=True):
     shared: bool = False
     known: bool = True  # False: the call was cut off, so `after` is only what stood there when somebody looked
     restored: bool = False  # by an undo, not by a call
+    late: bool = False  # not known, and `after` came when the call no longer ran, as far as that is known
 
     @property
     def absolute(self) -> str:
@@ -95,8 +98,9 @@ class Move(msgspec.Struct, frozen=True):
 
 def moves_of_call(call: Call) -> list[Move]:
     known = bool(call.settled)
+    end = call.settled or ENDLESS
     return [
-        Move(call.directory, c.path, c.before, c.after, call.made, call.settled or ENDLESS, c.shared, known)
+        Move(call.directory, c.path, c.before, c.after, call.made, end, c.shared, known, late=c.path in call.late)
         for c in call.changes
     ]
 
@@ -119,17 +123,19 @@ def by_path(moves: Sequence[Move]) -> dict[str, list[Move]]:
 CHANGED = "changed since by somebody else"
 SHARED = "another command ran in the same directory meanwhile, so the change may be its"
 UNKNOWN = "the call was cut off and nobody knows how far it came"
+LATE = "changed after the call was cut off, so it may be yours"
 
 
-def wind_back(moves: Sequence[Move], now: FileState, *, force: bool) -> tuple[FileState, str]:
-    """From `now` back through the moves of one path, newest first. (the state to restore, why not further)."""
+def wind_back(moves: Sequence[Move], now: FileState, *, force: bool, named: bool = False) -> tuple[FileState, str]:
+    """From `now` back through the moves of one path, newest first. (the state to restore, why not further). What may
+    be somebody's own work is taken back only where the path was named, by force or not."""
     at, newer = now, None
     for move in moves:
         together = newer is not None and move.known and move.end > newer.begin
         if move.restored and at.same_as(move.before) and not at.same_as(move.after):
             continue  # said, but cut off before it was done
         why = _obstacle(move, at, together=together)
-        if why and not force:
+        if why and not named and (not force or why == LATE):
             # Whoever has put it back by hand is not told of a conflict.
             return (now, "") if now.same_as(moves[-1].before) else (at, why)
         if not (together and newer is not None and move.begin > newer.begin):
@@ -142,7 +148,7 @@ def _obstacle(move: Move, at: FileState, *, together: bool) -> str:
     if at.same_as(move.before) and not move.known:
         return ""
     if not move.known:
-        return UNKNOWN
+        return LATE if move.late else UNKNOWN
     if not at.same_as(move.after) and not together:
         return CHANGED
     return SHARED if move.shared else ""

@@ -6,13 +6,14 @@ Knows when and for whom; how files are kept and compared is the history's busine
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
-from quintet.domain.errors import STORAGE_ERRORS, as_quintet_error
+from quintet.domain.errors import STORAGE_ERRORS, QuintetError, as_quintet_error
 from quintet.domain.event import CheckpointMade, CheckpointSettled, Event, FilesRestored
 from quintet.domain.item import ToolCall
 from quintet.domain.ports import FileHistory
@@ -26,6 +27,7 @@ from quintet.engine.stories import BACKGROUND
 HASTE_S = 0.3  # what a cancelled turn waits at most for its calls to be compared
 NAMELESS = "a file whose name holds a secret was changed; it is not recorded"
 DAY_MS = 86_400_000
+BEAT_S = 0.1  # how often a call is said to run still
 
 
 class Guarded:
@@ -42,6 +44,7 @@ class Guarded:
         self.seq = 0  # of the fact, once it is committed
         self.background = False
         self.comparing: asyncio.Task[Compared] | None = None
+        self.beating: asyncio.Task[None] | None = None
 
 
 class Checkpoints:
@@ -71,15 +74,27 @@ class Checkpoints:
         guarded = Guarded(call, running, secured, paths)
         guarded.background = prepared.arguments.get("background") is True
         self._living.append(guarded)
+        guarded.beating = asyncio.ensure_future(self._beat(guarded))
         return guarded
 
+    async def _beat(self, guarded: Guarded) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            # One that fails is not told: without it more of what a killed call did is taken for somebody else's work.
+            with contextlib.suppress(OSError, QuintetError):
+                await self._history.still_runs(guarded.secured)
+
     def over(self, guarded: Guarded) -> None:
+        if guarded.beating is not None:
+            guarded.beating.cancel()
         if guarded in self._living:
             self._living.remove(guarded)
 
     async def settle(self, guarded: Guarded, within_s: float | None = None) -> CheckpointSettled | None:
         """What the call has changed; None when that could not be found out in time: then whoever looks compares."""
         if guarded.comparing is None:
+            if guarded.beating is not None:
+                guarded.beating.cancel()  # it has ended: what changes from here on is not its doing
             guarded.comparing = asyncio.ensure_future(self._history.compare(guarded.secured))
             guarded.comparing.add_done_callback(_seen)
         done, _ = await asyncio.wait((guarded.comparing,), timeout=within_s)

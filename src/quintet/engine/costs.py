@@ -46,7 +46,7 @@ def cost_of(usage: Usage | None, info: ModelInfo) -> Cost:
     )
     guessed = (read and info.cached_price is None) or (written and info.cache_write_price is None)
     beyond = info.context_window is not None and usage.input_tokens > info.context_window  # may be billed higher
-    return Cost(total / MILLION, exact=not (guessed or beyond))
+    return Cost(total / MILLION, exact=not (guessed or beyond or info.price_reported))
 
 
 class Tally(msgspec.Struct):

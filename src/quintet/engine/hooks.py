@@ -26,10 +26,13 @@ from quintet.engine.interactions import Interactions, OnAsk
 if TYPE_CHECKING:
     from quintet.engine.running import RunningTurn
 
-LEAVING_S = 5.0  # for hooks of a thread that is left: a process that ends does not wait long
+LEAVING_S = 5.0  # for the hooks of all threads that are left: a process that ends does not wait long
+LEAVING_AT_ONCE = 8  # threads whose hooks run then side by side; a server may have had thousands
+NOT_LEFT = "the process ended before its hooks of SessionEnd could be run"
 LEFT = "exit"
-# A subagent's input and rest are its parent's doing and have moments of their own.
-_ONLY_OF_ROOTS = frozenset(
+# A subagent's input and rest are its caller's doing and have moments of their own. Not so where a person speaks in its
+# thread: that turn works for nobody else.
+_NOT_BELOW = frozenset(
     {HookEvent.INPUT_GIVEN, HookEvent.TURN_RESTS, HookEvent.TURN_FAILED, HookEvent.THREAD_BEGUN, HookEvent.THREAD_LEFT}
 )
 
@@ -54,18 +57,27 @@ class AllHooks:
 
     def begins(self, running: RunningTurn) -> bool:
         """Whether this is the thread's first turn in this process; true once."""
-        thread = running.thread
-        if thread.id in self._begun or thread.parent:
+        thread = running.thread.id
+        if thread in self._begun or running.above is not None:
             return False
-        self._begun[thread.id] = scope_of(running)
+        self._begun[thread] = scope_of(running)
         return True
 
     async def close(self) -> None:
         """The process ends, and with it the work on its threads. No client can be asked any more."""
         due = [h for h in self.configured if h.event is HookEvent.THREAD_LEFT and h.matcher.fits(LEFT)]
+        places, end_s = asyncio.Semaphore(LEAVING_AT_ONCE), self.feed.clock.monotonic_s() + LEAVING_S
+
+        async def leave(scope: HookScope) -> None:
+            async with places:
+                left_s = end_s - self.feed.clock.monotonic_s()
+                if left_s <= 0:
+                    self.tell(f"{scope.thread}: {NOT_LEFT}")
+                else:
+                    await self._leave(scope, [replace(h, timeout_s=min(h.timeout_s, left_s)) for h in due])
+
         if due:
-            short = [replace(hook, timeout_s=min(hook.timeout_s, LEAVING_S)) for hook in due]
-            await asyncio.gather(*(self._leave(scope, short) for scope in self._begun.values()))
+            await asyncio.gather(*(leave(scope) for scope in self._begun.values()))
 
     async def _leave(self, scope: HookScope, due: Sequence[Due]) -> None:
         async def say(payload: AnyPayload) -> None:
@@ -94,7 +106,7 @@ class TurnHooks:
 
     def due(self, event: HookEvent, target: str = "") -> list[Due]:
         hooks = self._due.get(event)
-        if not hooks or (event in _ONLY_OF_ROOTS and self._running.thread.parent):
+        if not hooks or (event in _NOT_BELOW and self._running.above is not None):
             return []
         return [hook for hook in hooks if hook.matcher.fits(target)]
 
@@ -106,8 +118,9 @@ class TurnHooks:
         if not due or self._whole is None:
             return ALLOWED
         feed, running = self._whole.feed, self._running
-        told = given(event, scope_of(running), fields)
-        request = feed.redactor.struct(HookRequest("", event, target, told))
+        # Masked before it is cut: half a secret would not be known as one.
+        request = feed.redactor.struct(HookRequest("", event, target, given(event, scope_of(running), fields)))
+        request = replace(request, input=bounded(request.input))
 
         async def say(payload: AnyPayload) -> None:
             await feed.say(running.lease, payload)
@@ -122,9 +135,10 @@ class TurnHooks:
 
     async def _command(self, hook: Hook, told: dict[str, Any]) -> HookVerdict:
         assert self._whole is not None
-        if hook.of_project and (missing := await self._trust.missing(hook)):
+        agreed, missing = await self._trust.agreed(hook) if hook.of_project else ("", "")
+        if missing:
             return HookVerdict(problem=missing)
-        return await self._whole.commands.run(hook, told, scope_of(self._running))
+        return await self._whole.commands.run(hook, told, scope_of(self._running), agreed=agreed)
 
     async def _client(self, hook: HookSubscription, request: HookRequest, call_id: str) -> HookVerdict:
         assert self._whole is not None
@@ -153,4 +167,4 @@ def scope_of(running: RunningTurn) -> HookScope:
 
 def given(event: HookEvent, scope: HookScope, fields: dict[str, Any]) -> dict[str, Any]:
     """What a hook is told, under the names that published hooks read."""
-    return bounded({"hook_event_name": event.value, "session_id": scope.thread, "cwd": scope.cwd, **fields})
+    return {"hook_event_name": event.value, "session_id": scope.thread, "cwd": scope.cwd, **fields}

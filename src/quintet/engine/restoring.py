@@ -6,17 +6,18 @@ Touches files through the history alone; knows neither threads nor the journal.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from quintet.domain.checkpoint import FileChange, FileKind, FileState
 from quintet.domain.errors import QuintetError
 from quintet.domain.ports import FileHistory
-from quintet.engine.changes import CHANGED, Move, by_path, wind_back
+from quintet.engine.changes import CHANGED, LATE, Move, by_path, inside, wind_back
 
 OTHER = "what stood there was no file, and cannot be made again"
 GONE = "what stood there was not kept"
+NOT_THERE = "nothing that would be undone was done to it"
 UNKEPT = "what stands there now cannot be kept, so it is not replaced; move it away first"
 
 
@@ -31,6 +32,7 @@ class Conflict(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str  # absolute
     why: str
     forcible: bool = False  # force would bring it back
+    by_name: bool = False  # force would not, but naming it would
 
 
 class Plan(msgspec.Struct):
@@ -49,25 +51,28 @@ class Restoring:
     def __init__(self, history: FileHistory) -> None:
         self._history = history
 
-    async def plan(self, moves: Sequence[Move], *, force: bool, keep: bool) -> Plan:
-        """What would be done to each path. What is to be replaced is put aside on the way."""
+    async def plan(self, moves: Sequence[Move], *, force: bool, keep: bool, named: Collection[str] = ()) -> Plan:
+        """What would be done to each path. What is to be replaced is put aside on the way. What is named, itself or
+        with its directory, is brought back whatever happened to it."""
         plan, found = Plan([], []), by_path(moves)
+        by_name = {path for path in found if any(inside(name, path) for name in named)}
+        plan.conflicts += [Conflict(name, NOT_THERE) for name in named if not any(inside(name, p) for p in by_name)]
         wanted: dict[str, list[tuple[str, FileState]]] = {}
         for directory, paths in _grouped(found).items():
             states = await self._history.states(directory, [found[p][0].path for p in paths])
             for absolute, now in zip(paths, states, strict=True):
-                target, why = wind_back(found[absolute], now, force=force)
+                target, why = wind_back(found[absolute], now, force=force, named=absolute in by_name)
                 if not target.same_as(now) and (cannot := _unmakeable(target)):
                     target, why = now, cannot
                 if why:
-                    plan.conflicts.append(Conflict(absolute, why, not force and _helps(found[absolute], now)))
+                    plan.conflicts.append(_conflict(found[absolute], now, why, force=force))
                 if not target.same_as(now):
                     wanted.setdefault(directory, []).append((absolute, target))
         for directory, targets in wanted.items():
             paths = [found[absolute][0].path for absolute, _ in targets]
             states = await self._history.states(directory, paths, keep=keep)
             for (absolute, target), path, now in zip(targets, paths, states, strict=True):
-                again, _ = wind_back(found[absolute], now, force=force)
+                again, _ = wind_back(found[absolute], now, force=force, named=absolute in by_name)
                 if not again.same_as(target):
                     plan.conflicts.append(Conflict(absolute, CHANGED, not force))  # in this very moment
                 elif keep and _unmakeable(now) and not (force and _left_by_us(found[absolute], now)):
@@ -112,9 +117,15 @@ def _left_by_us(moves: Sequence[Move], now: FileState) -> bool:
     return newest.known and now.kind is FileKind.FILE and now.same_as(newest.after)
 
 
-def _helps(moves: Sequence[Move], now: FileState) -> bool:
-    """Whether force would make the path something else than it is."""
-    forced, _ = wind_back(moves, now, force=True)
+def _conflict(moves: Sequence[Move], now: FileState, why: str, *, force: bool) -> Conflict:
+    if why == LATE:
+        return Conflict(moves[0].absolute, why, by_name=_helps(moves, now, named=True))
+    return Conflict(moves[0].absolute, why, not force and _helps(moves, now))
+
+
+def _helps(moves: Sequence[Move], now: FileState, *, named: bool = False) -> bool:
+    """Whether force, or the path's name, would make it something else than it is."""
+    forced, _ = wind_back(moves, now, force=True, named=named)
     return not forced.same_as(now) and not _unmakeable(forced) and now.kind is not FileKind.OTHER
 
 

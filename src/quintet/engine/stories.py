@@ -56,7 +56,7 @@ class Stories:
 
     async def _as_found(self, call: Call) -> Call:
         try:
-            return call.as_found(await self._history.compare(call.secured))
+            return call.as_found(await self._history.compare(call.secured, cut_off=True))
         except STORAGE_ERRORS:
             raise
         except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -159,14 +159,24 @@ class Threads:
         )
 
     async def revert(
-        self, thread: str, keep_through: int, *, files: bool = False, force: bool = False, dry_run: bool = False
+        self,
+        thread: str,
+        keep_through: int,
+        *,
+        files: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+        named: Collection[str] = (),
     ) -> Reverted:
         """Hide what follows an item, until unrevert; the next turn makes it final. With `files`, what calls changed
-        after it is brought back first; a view that has changed says that this was done."""
+        after it is brought back first, the named ones also where they may be the person's own work; a view that has
+        changed says that this was done."""
         source = await self._resting(thread)
         if not 0 <= keep_through <= source.last_ordinal:
             raise Invalid(f"The thread has items 1 to {source.last_ordinal}; {keep_through} is not one of them.")
-        undone = await self._undo.revert(source, keep_through, force=force, dry_run=dry_run) if files else None
+        undone = None
+        if files:
+            undone = await self._undo.revert(source, keep_through, force=force, dry_run=dry_run, named=named)
         if dry_run:
             return Reverted(source, undone)
         change = ViewChanged(ViewReason.REVERT, keep_through=keep_through)

@@ -5,7 +5,7 @@ What stands at a path is kept and named in the journal before it is replaced; do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -59,7 +59,7 @@ class Undo:
         self._restoring = Restoring(history)
         self._stories = stories
 
-    async def point(self, thread: Thread, turn: str = "", *, force: bool = False) -> Point:
+    async def point(self, thread: Thread, turn: str = "", *, force: bool = False, named: Collection[str] = ()) -> Point:
         """Where to go back to: before the turn, or before the last visible one that changed files."""
         story = await self._stories.of(thread.id)
         first = await self._first_items(thread.id) if turn or story.calls else {}
@@ -68,7 +68,7 @@ class Undo:
                 raise NotFound(f"The thread has no turn {turn}.", next_step="`quintet threads show --json` names them.")
             return Point(first[turn] - 1, turn)
         steps = await self._steps(thread.id)
-        if force and thread.view.reverted is not None and await self._forcible(thread, steps):
+        if (force or named) and thread.view.reverted is not None and await self._forcible(thread, steps, named):
             again = steps.at  # the same once more, with what was left alone
             return Point(again, next((t for t, ordinal in first.items() if ordinal > again), ""))
         for call in reversed(story.calls):
@@ -91,7 +91,15 @@ class Undo:
             words.append(WENT_ON)
         return words
 
-    async def revert(self, thread: Thread, keep_through: int, *, force: bool, dry_run: bool = False) -> Undone:
+    async def revert(
+        self,
+        thread: Thread,
+        keep_through: int,
+        *,
+        force: bool,
+        dry_run: bool = False,
+        named: Collection[str] = (),
+    ) -> Undone:
         """Make files what they were after this item: back from where they are, or forward to where they have been."""
         steps = await self._steps(thread.id)
         place = END if keep_through >= thread.last_ordinal else keep_through
@@ -102,12 +110,16 @@ class Undo:
         story = await self._stories.of(thread.id)
         places = {(turn, call): ordinal for turn, ordinal, call in await self._items(thread.id) if call}
         calls = [c for c in story.calls if places.get((c.turn, c.call_id), 0) > keep_through]
-        since = min((c.made for c in calls), default=1 << 62)
-        back = {r.seq for r in steps.since(END)}
         moves = [m for c in calls for m in moves_of_call(c)]
-        moves += [m for r in story.restores if r.seq > since or r.seq in back for m in moves_of_restore(r)]
+        own, since = {m.absolute for m in moves}, min((c.made for c in calls), default=1 << 62)
+        back = {r.seq for r in steps.since(END)}
+        for move in (m for r in story.restores if r.seq > since or r.seq in back for m in moves_of_restore(r)):
+            # The same once more: where no call has to be taken back, what the first time did to a file stands. (A call
+            # that was cut off is compared with what is there now, so of what was brought back it tells nothing.)
+            if keep_through != steps.at or move.absolute in own:
+                moves.append(move)
         said = _Said(ViewReason.REVERT, keep_through)
-        undone = await self._bring_back(thread, said, moves, force=force, dry_run=dry_run)
+        undone = await self._bring_back(thread, said, moves, force=force, dry_run=dry_run, named=named)
         return msgspec.structs.replace(undone, keep_through=keep_through, partial=partial_words(story, calls))
 
     async def redo(self, thread: Thread, *, whole: bool, force: bool, dry_run: bool = False) -> Undone | None:
@@ -136,20 +148,27 @@ class Undo:
         undone = await self._bring_back(thread, said, moves, force=force, dry_run=dry_run)
         return msgspec.structs.replace(undone, keep_through=thread.last_ordinal if place == END else place)
 
-    async def _forcible(self, thread: Thread, steps: Steps) -> int:
-        """How many paths the last undo has left alone that force would bring back."""
+    async def _forcible(self, thread: Thread, steps: Steps, named: Collection[str] = ()) -> int:
+        """How many paths the last undo has left alone that force, or naming them, would bring back."""
         if steps.redone or not steps.back or not _left_alone(steps):
             return 0
-        return len((await self.revert(thread, steps.at, force=True, dry_run=True)).restored)
+        return len((await self.revert(thread, steps.at, force=True, dry_run=True, named=named)).restored)
 
     async def _steps(self, thread: str) -> Steps:
         last, story = await self._last_turn(thread), story_of(await self._feed.journal.checkpoints(thread=thread))
         return steps_of([r for r in story.restores if r.fact.after_turn == last])
 
     async def _bring_back(
-        self, thread: Thread, said: _Said, moves: Sequence[Move], *, force: bool, dry_run: bool
+        self,
+        thread: Thread,
+        said: _Said,
+        moves: Sequence[Move],
+        *,
+        force: bool,
+        dry_run: bool,
+        named: Collection[str] = (),
     ) -> Undone:
-        plan = await self._restoring.plan(moves, force=force, keep=not dry_run)
+        plan = await self._restoring.plan(moves, force=force, keep=not dry_run, named=named)
         if not dry_run:
             await self._say(thread.id, said, plan)
             await self._restoring.put(plan)

@@ -1,4 +1,4 @@
-"""Whether a journal is whole: SQLite's own check, every checksum, every body. Changes nothing."""
+"""Whether a journal is whole: SQLite's own check, every checksum, every body, the search words. Changes nothing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from quintet.domain.command import Command
 from quintet.domain.decoding import decode
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
-from quintet.domain.item import Damaged
+from quintet.domain.item import Damaged, text_of
 from quintet.domain.thread import Thread
 from quintet.journal import reading
 from quintet.journal.codec import item_of
 from quintet.journal.packing import unpacked
 from quintet.journal.rows import TurnRow
+from quintet.journal.searching import words_of
 from quintet.journal.sqlite_rows import ORDINAL_BITS, SqliteRows
 from quintet.journal.statements import number
 
@@ -41,11 +42,17 @@ class Found(msgspec.Struct):
     damaged_events: int = 0
     damaged_items: int = 0
     undecoded: int = 0
+    unfound: int = 0  # items with words that searching does not find
+    leftover: int = 0  # items that are gone and still found
     wrong: str = ""
 
     @property
     def whole(self) -> bool:
-        return not (self.wrong or self.damaged_events or self.damaged_items or self.undecoded)
+        return not (self.wrong or self.damaged_events or self.damaged_items or self.undecoded or self.misfits)
+
+    @property
+    def misfits(self) -> int:
+        return self.unfound + self.leftover
 
 
 def later_tables(version: int) -> tuple[str, ...]:
@@ -67,7 +74,7 @@ def look_at(connection: apsw.Connection, progress: Progress = lambda _, __, ___:
         if found.rows["counter"] != 1:
             found.wrong = "The counter is missing."
         _look_at_events(connection, found, progress)
-        _look_at_items(connection, found)
+        _look_at_items(connection, found, progress)
         _look_at_bodies(connection, found)
     except (apsw.Error, msgspec.MsgspecError, ValueError, TypeError) as error:
         found.wrong = str(error) or type(error).__name__
@@ -83,13 +90,30 @@ def _look_at_events(connection: apsw.Connection, found: Found, progress: Progres
         progress("checking events", after, last)
 
 
-def _look_at_items(connection: apsw.Connection, found: Found) -> None:
-    rows = SqliteRows(connection)
+def _look_at_items(connection: apsw.Connection, found: Found, progress: Progress) -> None:
+    """Each item, and whether its words are among those that searching stands on."""
+    rows, searchable = SqliteRows(connection), _searchable(connection)
     threads: dict[Any, Any] = {row[0]: row[1] for row in connection.execute("SELECT key, id FROM threads NOT INDEXED")}
     sql = "SELECT key, id, turn, at_ms, origin, sum, body FROM items"
-    for row in connection.execute(sql):
-        item = rows._item_row(threads.get(row[0] >> ORDINAL_BITS, ""), row)
-        found.damaged_items += isinstance(item_of(item).body, Damaged)
+    for place, row in enumerate(connection.execute(sql)):
+        body = item_of(rows._item_row(threads.get(row[0] >> ORDINAL_BITS, ""), row)).body
+        if isinstance(body, Damaged):
+            found.damaged_items += 1
+        elif row[0] not in searchable and words_of(text_of(body), most=1):
+            found.unfound += 1
+        searchable.discard(row[0])
+        if place % _PAGE == 0:
+            progress("checking items", place, found.rows["items"])
+    found.leftover = len(searchable)
+
+
+def _searchable(connection: apsw.Connection) -> set[Any]:
+    """The keys of all items that some word leads to."""
+    connection.execute("CREATE VIRTUAL TABLE temp.said USING fts5vocab(main, words, instance)").fetchall()
+    try:
+        return {row[0] for row in connection.execute("SELECT DISTINCT doc FROM temp.said")}
+    finally:
+        connection.execute("DROP TABLE temp.said").fetchall()
 
 
 def _look_at_bodies(connection: apsw.Connection, found: Found) -> None:

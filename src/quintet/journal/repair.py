@@ -159,13 +159,12 @@ def _rebuilt(pages: Pages, path: str, progress: Progress) -> tuple[Salvaged, Fou
 
 
 def _told(before: Found, found: Salvaged, after: Found, pages: Pages, *, dry_run: bool) -> Report:
-    gains = before.wrong or before.undecoded or found.recovered_threads or pages.walked.lost
+    gains = before.wrong or before.undecoded or before.misfits or found.recovered_threads or pages.walked.lost
     same = (before.damaged_events, before.damaged_items) == (after.damaged_events, after.damaged_items)
     return Report(
         "repaired" if gains or not same else "unchanged",
         dry_run,
-        before.wrong
-        or ("The log has a bad frame." if pages.walked.lost else "Some rows do not match their checksums."),
+        before.wrong or _why(before, pages),
         {t: n for t, n in after.rows.items() if t != "counter"},
         found.lost,
         after.damaged_events,
@@ -175,6 +174,14 @@ def _told(before: Found, found: Salvaged, after: Found, pages: Pages, *, dry_run
         found.unreadable_pages,
         pages.walked.lost,
     )
+
+
+def _why(before: Found, pages: Pages) -> str:
+    if pages.walked.lost:
+        return "The log has a bad frame."
+    if before.damaged_events or before.damaged_items or before.undecoded or not before.misfits:
+        return "Some rows do not match their checksums."
+    return "The search words do not fit the items."
 
 
 def _anew(place: Home, before: Found, *, dry_run: bool, start_anew: bool) -> Report:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import math
 import random
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -14,6 +15,7 @@ from quintet.domain.errors import ProviderFailed
 
 LONGEST_ASKED_S = 365 * 86_400.0  # nobody means more than that
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_MAY_BE_LENGTH = (400, 413, 422, 500)  # the last as some local servers answer
 _REASONS = {
     400: ("bad_request", "it refused the request"),
     401: ("auth", "it does not accept the key"),
@@ -32,7 +34,13 @@ _STEPS = {
     "not_found": "Check the model's name and the provider's base_url.",
     "too_long": "Start a new thread, or choose a model with a larger context.",
 }
-_TOO_LONG = ("context length", "context_length", "context window", "maximum context", "prompt is too long")
+# Servers have no common word for a request that is longer than the model's window; these are theirs.
+_TOO_LONG = re.compile(
+    r"context[ _](length|window|size|limit)|maximum context|(prompt|input) is too long|prompt too long"
+    r"|maximum prompt length|input (length|token count).{0,40}exceed|(exceeded|exceeds) (the )?model.{0,10}token limit"
+    r"|reduce the length of the (messages|prompt|input)|range of input length",
+    re.IGNORECASE,
+)
 
 
 # What servers call their own failures when they report them inside a stream that began well.
@@ -49,7 +57,6 @@ _KINDS = {
     "permission": ("auth", False),
     "insufficient_quota": ("credit", False),
     "billing": ("credit", False),
-    "context_length": ("too_long", False),
 }
 
 
@@ -74,17 +81,20 @@ class Failure(msgspec.Struct, frozen=True):
 def of_status(status: int, headers: Mapping[str, str], body: str, now: datetime | None = None) -> Failure:
     reason, words = _REASONS.get(status, ("server" if status >= 500 else "refused", f"it answered {status}"))
     said = _said(body)
-    if status in (400, 413) and any(mark in said.lower() for mark in _TOO_LONG):
+    if status in _MAY_BE_LENGTH and _TOO_LONG.search(f"{said} {_code(body)}"):
         reason = "too_long"
     if said:
         words += f" ({said})"
-    return Failure(reason, f"{words}; status {status}", status in _AGAIN, retry_after(headers, now), status)
+    again = status in _AGAIN and reason != "too_long"
+    return Failure(reason, f"{words}; status {status}", again, retry_after(headers, now), status)
 
 
 def of_kind(kind: str, said: str) -> Failure:
     """An error reported inside the stream: a word for its kind, or a status, and the server's own words."""
     if kind.isdecimal() and len(kind) == 3:
         return of_status(int(kind), {}, said)
+    if _TOO_LONG.search(f"{kind} {said[:300]}"):
+        return Failure("too_long", f"it reported an error ({' '.join(said.split())[:300] or kind})", again=False)
     low = f"{kind} {said[:300]}".lower().replace(" ", "_")
     reason, again = next((row for word, row in _KINDS.items() if word in low), (kind or "refused", False))
     words = " ".join(said.split())[:300] or kind or "no reason given"
@@ -115,6 +125,15 @@ def _until(date: str, now: datetime | None) -> float:
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return (when - (now or datetime.now(UTC))).total_seconds()
+
+
+def _code(body: str) -> str:
+    """The server's own names for the error, where it gives any beside the words."""
+    try:
+        error = msgspec.json.decode(body.encode())["error"]
+        return f"{error.get('code', '')} {error.get('type', '')}"
+    except (msgspec.DecodeError, UnicodeEncodeError, LookupError, TypeError, AttributeError):
+        return ""
 
 
 def _said(body: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,6 +27,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output_price: float | None = None
     cached_price: float | None = None
     cache_write_price: float | None = None
+    seen: Literal["", "vendor", "reported"] = ""  # the prices: on the vendor's own page, or told by others who read it
+    as_of: str = ""  # the day of that, where it is another than the vendor's
     note: str = ""
 
 
@@ -34,6 +37,7 @@ class Vendor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as_of: str  # the day on which the prices were looked up
     source: str
     models: tuple[Entry, ...]
+    thoughts_in_limit: bool = False  # a limit of output counts thoughts too, and has a name of its own
     note: str = ""
 
 
@@ -88,6 +92,24 @@ def known(url: str, model: str) -> Known | None:
     return None
 
 
+def thoughts_in_limit(url: str, model: str) -> bool:
+    """Whether a limit of output has to be told by the name that counts thoughts: to the vendor for any of its models,
+    to a gateway for those that think. A router has one name for all models, and so have servers of one's own."""
+    address = urlsplit(url)
+    host = address.hostname or ""
+    for vendor in catalog().vendors.values():
+        if host in vendor.hosts:
+            return vendor.thoughts_in_limit
+    if address.scheme != "https" or host in catalog().routers:
+        return False
+    return any(
+        vendor.thoughts_in_limit
+        and (found := _found(vendor, model, priced=False)) is not None
+        and found.entry.reasoning
+        for vendor in catalog().vendors.values()
+    )
+
+
 def of_host(url: str) -> tuple[str, ...]:
     """The names of the models that the vendor at this address is known to serve."""
     host = urlsplit(url).hostname or ""
@@ -107,7 +129,8 @@ def _routed(router: Router, model: str) -> Known | None:
 def _found(vendor: Vendor, model: str, *, priced: bool) -> Known | None:
     for entry in vendor.models:
         if any(_is(name, model) for name in entry.names):
-            return Known(entry if priced else _without_prices(entry), vendor.as_of)
+            as_of = entry.as_of or vendor.as_of
+            return Known(entry if priced else _without_prices(entry), as_of)
     return None
 
 
@@ -122,5 +145,5 @@ def _vendor_spelling(model: str) -> str:
 
 def _without_prices(entry: Entry) -> Entry:
     return msgspec.structs.replace(
-        entry, input_price=None, output_price=None, cached_price=None, cache_write_price=None
+        entry, input_price=None, output_price=None, cached_price=None, cache_write_price=None, seen=""
     )

@@ -59,7 +59,8 @@ class OpenAIChat:
                 for t in request.tools
             ]
         if model.max_output:
-            body["max_tokens"] = model.max_output
+            # OpenAI's own refuse the old name; most others know no other.
+            body["max_completion_tokens" if model.thoughts_in_limit else "max_tokens"] = model.max_output
         return body | request.options
 
     def parser(self, request: ModelRequest) -> ChatParser:

@@ -42,6 +42,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
     max_output: Count | None = None
     vision: bool | None = None
     reasoning: bool | None = None
+    thoughts_in_limit: bool | None = None  # `max_output` counts thoughts too, as OpenAI's own models want it said
     input_price: Price | None = None  # US dollars per million tokens
     output_price: Price | None = None
     cached_price: Price | None = None  # of input read from the provider's cache

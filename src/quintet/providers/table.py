@@ -13,7 +13,7 @@ import msgspec
 from quintet.domain.errors import Invalid, NotConfigured
 from quintet.domain.model import ModelInfo
 from quintet.domain.ports import Provider
-from quintet.providers.catalog import Entry, Known, known, of_host
+from quintet.providers.catalog import Entry, Known, known, of_host, thoughts_in_limit
 from quintet.providers.dialect import Dialect
 from quintet.providers.keys import Keys, KeySource, NothingStored, StoredKeys
 from quintet.providers.offline import OfflineProvider
@@ -97,6 +97,8 @@ class ModelTable:
             cached_price=_first(given.cached_price, _of_same(given, entry.cached_price)),
             cache_write_price=_first(given.cache_write_price, _of_same(given, entry.cache_write_price)),
             as_of=found.as_of if found else "",
+            price_reported=entry.seen == "reported" and None in (given.input_price, given.output_price),
+            thoughts_in_limit=_first(given.thoughts_in_limit, self._thoughts_in_limit(reference)),
             fallback=fallback,
         )
 
@@ -193,6 +195,11 @@ class ModelTable:
         name, _, model = reference.partition("/")
         settings = self.providers().get(name)
         return known(with_address(settings).base_url, model) if settings else None
+
+    def _thoughts_in_limit(self, reference: str) -> bool:
+        name, _, model = reference.partition("/")
+        settings = self.providers().get(name)
+        return settings is not None and thoughts_in_limit(with_address(settings).base_url, model)
 
     def _is_free(self, reference: str) -> bool:
         settings = self._settings.get(reference.partition("/")[0])

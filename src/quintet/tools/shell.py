@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.ids import new_id
@@ -27,12 +28,15 @@ from quintet.tools.shell_profile import (
 from quintet.tools.shell_words import block, outcome
 from quintet.workspace.background import Background
 from quintet.workspace.child import Child, Ended, Receiver
-from quintet.workspace.confined_run import run_confined
+from quintet.workspace.confined_run import DRIFTED, run_confined
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept, Live
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
+
+if TYPE_CHECKING:
+    from quintet.workspace.command_digest import Bound
 
 TIMEOUT_S = 120.0
 TIMEOUT_MOST_S = 600.0
@@ -123,7 +127,7 @@ class ShellTool:
             arguments=normal,
             command=given.command,
             cwd=scope.cwd,
-            digest=digest("shell", normal, await self._binding(given.command, scope.cwd)),
+            digest=digest("shell", normal, (await self._bound(given.command, scope.cwd)).digest),
             notes=tuple(notes),
             confined=confined,
             unconfined=unconfined,
@@ -131,12 +135,12 @@ class ShellTool:
             network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
-    async def _binding(self, command: str, cwd: str) -> str:
+    async def _bound(self, command: str, cwd: str) -> Bound:
         """What a yes is bound to: the directory, the names the command sees, and the scripts it runs as they are."""
-        from quintet.workspace.command_digest import command_digest  # brings the parser along: with the first command
+        from quintet.workspace.command_digest import bound_to  # brings the parser along: with the first command
 
         names = child_environment(self._environment, "")
-        return await asyncio.to_thread(command_digest, command, cwd, names, self._guard.workspace(cwd))
+        return await asyncio.to_thread(bound_to, command, cwd, names, self._guard.workspace(cwd))
 
     async def _scripts(self, command: str, cwd: str) -> tuple[str, ...]:
         from quintet.workspace.command_digest import script_digests
@@ -145,9 +149,10 @@ class ShellTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = _checked(prepared.arguments)
-        if prepared.digest != digest("shell", prepared.arguments, await self._binding(given.command, prepared.cwd)):
-            raise Drifted("A script that this command runs, or its environment, was changed.")
-        child = self._child(given, prepared, context)
+        bound = await self._bound(given.command, prepared.cwd)
+        if prepared.digest != digest("shell", prepared.arguments, bound.digest):
+            raise Drifted(DRIFTED)
+        child = replace(self._child(given, prepared, context), scripts=bound.scripts)
         profile = self._profile(prepared, context) if prepared.confined else None
         try:
             if given.background:

@@ -13,6 +13,8 @@ from quintet.workspace.child import Cause, Child, Ended, died_of
 from quintet.workspace.protected import protected_places
 from quintet.workspace.sandbox.limits import MIB, TASKS, usual_caps
 from quintet.workspace.sandbox.named import protected_in, runs_into_something
+from quintet.workspace.sandbox.plan import TEMPORARY
+from quintet.workspace.sandbox.scratch import ALL, MOST
 from quintet.workspace.sandbox.watched import PutBack
 
 REFUSED = 10  # told by name
@@ -48,6 +50,11 @@ def outcome(
         more = len(ended.refused) - REFUSED
         told = [line.removesuffix(".") for line in ended.refused[:REFUSED]] + ([f"{more} more"] if more > 0 else [])
         notes.append(f"the network refused it: {', '.join(told)}")
+    if ended.emptied:
+        notes.append(
+            f"{TEMPORARY} was emptied before it ran: temporary files took {ended.emptied // MIB} MiB here, more than "
+            f"{MOST // MIB} MiB in one thread or {ALL // MIB} MiB in all may"
+        )
     notes += [_put_back(one) for one in ended.put_back]
     if not good:
         notes += [*_no_programs(child, ended.code), *_ran_into(text, child.cwd, root)]

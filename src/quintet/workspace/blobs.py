@@ -21,6 +21,7 @@ YOUNG_S = 3600.0
 SIZE_LIMIT = 512 * 1024 * 1024  # of one blob when it is unpacked: nothing larger is ever put in
 _MANY = 16  # files that are worth one request for all of them
 _FAST = 1  # zlib's level: these are small texts, kept for days
+_PIECE = 256 * 1024  # packed at a time: half as dear as to make room for all of a large blob at once
 _PASSING = ".passing-"  # a blob that has no name yet; one that is old was left by a process that died
 
 
@@ -47,7 +48,7 @@ class Blobs:
                 missing = {digest: data for digest, data in missing.items() if not self._touch(digest)}
             self._make_room(missing)
             for digest, data in missing.items():
-                new[digest] = self._write(digest, zlib.compress(data, _FAST if packed else 0))
+                new[digest] = self._write(digest, data, _FAST if packed else 0)
             if new:
                 self._name(new)
         except BaseException as error:
@@ -81,13 +82,17 @@ class Blobs:
             )
         return data
 
-    def has(self, digest: str) -> bool:
-        return os.path.exists(self._path(digest))
-
     def refresh(self, digest: str) -> bool:
         """Make a blob young again, so that no process sweeps it within the hour. False when it is not there."""
         with self._lock(fcntl.LOCK_SH):
             return self._touch(digest)
+
+    def refreshed_ns(self, digest: str) -> int:
+        """When it was last put or refreshed; 0 when it is not there."""
+        try:
+            return os.stat(self._path(digest)).st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def sweep(self, keep: Collection[str]) -> tuple[int, int]:
         """Remove what nobody keeps and has been old for an hour. (how many, bytes)"""
@@ -140,12 +145,15 @@ class Blobs:
         if any(made):
             _sync(self._root)
 
-    def _write(self, digest: str, packed: bytes) -> str:
+    def _write(self, digest: str, data: bytes, level: int) -> str:
         directory = os.path.dirname(self._path(digest))
         path = os.path.join(directory, _PASSING + os.urandom(8).hex())
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(packed)
+            packer = zlib.compressobj(level)
+            for first in range(0, len(data), _PIECE):
+                file.write(packer.compress(memoryview(data)[first : first + _PIECE]))
+            file.write(packer.flush())
             now = self._clock.now_ms() * 1_000_000
             file.flush()
             os.utime(handle, ns=(now, now))

@@ -15,6 +15,8 @@ from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.watched import PutBack
 
 Receiver = Callable[[str, bytes], None]  # stream name, bytes
+Scripts = tuple[tuple[str, str], ...]  # paths of files a command runs, each with the SHA-256 of its content
+CHANGED = 124  # what the wall ends with when one of them is not what it was; the launcher knows it as well
 
 
 class Cause(StrEnum):
@@ -33,6 +35,7 @@ class Ended(msgspec.Struct, frozen=True):
     left_behind: int = 0  # processes that were still running when the child had ended, and were ended too
     put_back: tuple[PutBack, ...] = ()  # protected names that were changed
     refused: tuple[str, ...] = ()  # what its list of allowed hosts did not let through
+    emptied: int = 0  # bytes removed from its temporary directory before it began
     wall_words: str = ""  # what the wall said as it fell, before there was a command
 
 
@@ -47,6 +50,8 @@ class Child(msgspec.Struct, frozen=True):
     caps: Caps | None = None  # None: a program of ours, which needs no watching
     group: Group | None = None  # it is to run in; removed by whoever made it
     walled: bool = False  # argv is the sandbox's, with a warden inside
+    scripts: Scripts = ()  # to be looked at once more before it begins
+    alone: bool = False  # a program of ours that starts no others: nobody is looked for when it has ended
     stdin: int = subprocess.DEVNULL  # or a descriptor to read from
 
 

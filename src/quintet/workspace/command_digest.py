@@ -9,8 +9,10 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from quintet.domain.ports import UNKNOWN_WORD, ParsedCommand
+from quintet.workspace.child import Scripts
 from quintet.workspace.commands import ShellCommandParser
 from quintet.workspace.shell_parsing.wrappers import program_name
 
@@ -23,13 +25,18 @@ _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _BROKEN_UP = re.compile(r"[\s'\"`(){}$<>;&|,=\\]+")
 
 
-def command_digest(command: str, cwd: str, environment_names: Iterable[str], root: str) -> str:
-    """SHA-256 over everything a person's yes to this command is about."""
+class Bound(NamedTuple):
+    digest: str  # SHA-256 over everything a person's yes to this command is about
+    scripts: Scripts  # of these, the files it runs that can be looked at again: each with the SHA-256 of its content
+
+
+def bound_to(command: str, cwd: str, environment_names: Iterable[str], root: str) -> Bound:
+    """Both from one reading: what is looked at again is what the digest is about."""
     whole = hashlib.sha256()
     for part in (command, cwd, *sorted(environment_names)):
         _add(whole, part)
-    _add_files(whole, _scripts(command, cwd, root))
-    return whole.hexdigest()
+    contents = _add_files(whole, _scripts(command, cwd, root))
+    return Bound(whole.hexdigest(), tuple((path, said) for path, said in contents if " " not in said))
 
 
 def script_digests(command: str, cwd: str, root: str) -> tuple[str, ...]:
@@ -42,10 +49,12 @@ def script_digests(command: str, cwd: str, root: str) -> tuple[str, ...]:
     return tuple(digests)
 
 
-def _add_files(whole: hashlib._Hash, paths: Iterable[str]) -> None:
-    for path in sorted(set(paths))[:FILES_AT_MOST]:
+def _add_files(whole: hashlib._Hash, paths: Iterable[str]) -> Scripts:
+    contents = tuple((path, _content(path)) for path in sorted(set(paths))[:FILES_AT_MOST])
+    for path, said in contents:
         _add(whole, path)
-        _add(whole, _content(path))
+        _add(whole, said)
+    return contents
 
 
 def _add(whole: hashlib._Hash, part: str) -> None:
@@ -103,6 +112,7 @@ def _inside(path: str, root: str) -> Iterator[str]:
 
 
 def _content(path: str) -> str:
+    """Its digest; of what has none, words."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from quintet.workspace.child import Cause, Child, Ended, Receiver
+from quintet.domain.errors import Drifted
+from quintet.workspace.child import CHANGED, Cause, Child, Ended, Receiver
 from quintet.workspace.processes import run_child
 from quintet.workspace.sandbox.limits import Caps, limited, rlimits
 from quintet.workspace.sandbox.profile import Profile
 from quintet.workspace.sandbox.wall import Sandbox
 from quintet.workspace.sandbox.warden import guarded
 
+DRIFTED = "A script that this command runs, or its environment, was changed."
 WALLS = 3  # built anew when one falls before the command began: what it should hide can vanish while it is built
 
 
@@ -37,10 +39,14 @@ async def _run_walled(
     sandbox: Sandbox, child: Child, profile: Profile, caps: Caps, receive: Receiver, started: Callable[[], None]
 ) -> Ended:
     argv, limits = guarded(child.argv), rlimits(caps, child.timeout_s)
+    emptied = 0
     for _ in range(WALLS):
-        async with sandbox.confined(argv, child.cwd, child.environment, profile, limits) as inside:
+        async with sandbox.confined(argv, child.cwd, child.environment, profile, limits, child.scripts) as inside:
             walled = replace(child, argv=inside.argv, environment=inside.environment, walled=True)
             ended = await run_child(walled, receive, started)
+        emptied += inside.emptied
         if ended.cause is not Cause.NO_WALL:
             break
-    return replace(ended, put_back=tuple(inside.put_back), refused=tuple(inside.refused))
+        if ended.code == CHANGED:
+            raise Drifted(DRIFTED)
+    return replace(ended, put_back=tuple(inside.put_back), refused=tuple(inside.refused), emptied=emptied)

@@ -45,18 +45,33 @@ SYSTEM = frozenset(
 )
 
 
+# Where what lies there may really be, behind links: package managers put programs here and nobody works here.
+_BEHIND = (
+    *("/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/local/lib", "/usr/local/libexec", "/lib", "/snap"),
+    *("/nix/store", "/gnu/store", "/usr/local/Cellar", "/opt/homebrew/Cellar", "/home/linuxbrew/.linuxbrew/Cellar"),
+)
+
+
 def find_program(name: str, environment: Mapping[str, str]) -> str | None:
     """The program's absolute path by the child's PATH, for programs that run outside the sandbox.
 
     Only from a system's directory, or from one we could not write ourselves: an activated virtual environment, or
-    `node_modules/.bin`, lies in a workspace, and what a confined command puts there must never run outside.
+    `node_modules/.bin`, lies in a workspace, and what a confined command puts there must never run outside. A link
+    counts as what it leads to: whoever builds a program may have linked it from where its users find it.
     """
     for directory in environment.get("PATH", os.defpath).split(os.pathsep):
         candidate = os.path.join(directory, name)
         runs = os.path.isfile(candidate) and os.access(candidate, os.X_OK)
-        if runs and os.path.isabs(directory) and _out_of_reach(directory):
+        if runs and os.path.isabs(directory) and _out_of_reach(directory) and _leads_out_of_reach(candidate):
             return candidate
     return None
+
+
+def _leads_out_of_reach(candidate: str) -> bool:
+    real = os.path.realpath(candidate)
+    if real == os.path.join(os.path.realpath(os.path.dirname(candidate)), os.path.basename(candidate)):
+        return True  # no link
+    return real.startswith(tuple(f"{place}/" for place in _BEHIND)) or _out_of_reach(os.path.dirname(real))
 
 
 def _out_of_reach(directory: str) -> bool:

@@ -13,9 +13,10 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -42,6 +43,8 @@ _TAKEN = frozenset(
     }
 )
 _Settings = tuple[tuple[str, str], ...]
+_FOLDING = ("core.ignorecase", "core.precomposeunicode")
+_NO = ("false", "no", "off", "0")
 _PLAIN = re.compile(r"[A-Za-z0-9]{1,20}")
 
 _OFF = (
@@ -95,8 +98,6 @@ class Git:
         self._program = find_program("git", environment)
         self._scratch = scratch
         self._settings: dict[str, tuple[Seen, _Settings]] = {}  # by config file, as long as it is not touched
-        self._listed: dict[bytes, list[bytes]] = {}  # what an index holds, by what it is; of the last few
-        self._ignored: dict[str, tuple[float, list[bytes]]] = {}  # by top, with the time it was looked at
 
     @asynccontextmanager
     async def opened(self, layout: Layout, index: Index | None) -> AsyncIterator[Repository]:
@@ -106,18 +107,17 @@ class Git:
         # Named before it is made: a cancel, or a full disk, while it is being made leaves nothing behind.
         place = os.path.join(self._scratch, f"git-{os.urandom(8).hex()}")
         try:
-            await on_disk(_shell_around, place, layout, index)
+            seen = await on_disk(_shell_around, place, layout, index)
             repository = Repository(self._program, self._path, layout, place)
-            await self._set_up(repository)
-            repository.remembered, repository.index = self._listed, _name_of(index)
-            repository.ignored = self._ignored
+            await self._set_up(repository, seen)
+            repository.index = _name_of(index)
             yield repository
         finally:
             await on_disk(shutil.rmtree, place, ignore_errors=True)
 
-    async def _set_up(self, repository: Repository) -> None:
+    async def _set_up(self, repository: Repository, now: Seen | None) -> None:
         path = repository.layout.config
-        now, old = await on_disk(_seen, path), self._settings.get(path)
+        old = self._settings.get(path)
         settings = old[1] if old is not None and old[0] == now else await repository.read_settings()
         self._settings.pop(path, None)
         if now is not None and now.ctime_ns < time.time_ns() - _SURE_NS:
@@ -138,9 +138,8 @@ class Repository:
     def __init__(self, program: str, path: str, layout: Layout, place: str) -> None:
         self.layout = layout
         self.index = b""  # names what the index holds
-        self.remembered: dict[bytes, list[bytes]] = {}
-        self.ignored: dict[str, tuple[float, list[bytes]]] = {}
         self.converts = False  # whether line ends in the work tree may differ from those in the objects
+        self.folds = False  # whether other bytes may be the same name
         self._place = place
         self._program = program
         self._environment = {
@@ -168,6 +167,7 @@ class Repository:
 
     async def take(self, settings: _Settings) -> None:
         self.converts = any(name in ("core.autocrlf", "core.eol") for name, _ in settings)
+        self.folds = any(name in _FOLDING and value.lower() not in _NO for name, value in settings)
         await on_disk(_write_config, os.path.join(self._place, "git", "config"), settings)
 
     async def refresh(self) -> Index:
@@ -186,12 +186,11 @@ class Repository:
             (out if stream == "stdout" else complaint).append(data)
 
         argv = (self._program, "--no-pager", *self._options, *command)
-        with tempfile.TemporaryFile(dir=self._place) as questions:
-            questions.write(given)
-            questions.seek(0)
+        with self._questions(given) as stdin:
             # Each child is marked for itself: two run at the same time, and the end of one must not end the other.
             environment = {**self._environment, MARKER: f"git-{os.urandom(8).hex()}"}
-            child = Child(argv, self.layout.top, environment, WITHIN_S, output_limit, stdin=questions.fileno())
+            top = self.layout.top
+            child = Child(argv, top, environment, WITHIN_S, output_limit, alone=True, stdin=stdin)
             ended = await run_child(child, receive)
         if ended.cause is Cause.TIMEOUT:
             raise GitFailed(f"git {command[0]} did not answer within {WITHIN_S:.0f} s")
@@ -202,9 +201,20 @@ class Repository:
             raise GitFailed(f"git {command[0]} failed: {words or f'exit {ended.code}'}")
         return b"".join(out)
 
+    @contextlib.contextmanager
+    def _questions(self, given: bytes) -> Iterator[int]:
+        """What git reads the questions from."""
+        if not given:
+            yield subprocess.DEVNULL
+            return
+        with tempfile.TemporaryFile(dir=self._place) as questions:
+            questions.write(given)
+            questions.seek(0)
+            yield questions.fileno()
 
-def _shell_around(place: str, layout: Layout, index: Index | None) -> None:
-    """An empty repository in a private directory, and the index beside it."""
+
+def _shell_around(place: str, layout: Layout, index: Index | None) -> Seen | None:
+    """An empty repository in a private directory, and the index beside it. What the real one's config is now."""
     scratch = os.path.dirname(place)
     for directory in (os.path.dirname(scratch), scratch):  # makedirs would make the outer one as loose as the umask is
         with contextlib.suppress(FileExistsError):
@@ -224,6 +234,7 @@ def _shell_around(place: str, layout: Layout, index: Index | None) -> None:
         for entry in entries:
             if entry.name.startswith("sharedindex."):  # an index may be split in two
                 os.symlink(entry.path, os.path.join(git, entry.name))
+    return _seen(layout.config)
 
 
 def _write_config(path: str, settings: _Settings) -> None:

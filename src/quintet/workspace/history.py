@@ -17,13 +17,14 @@ from quintet.workspace.blobs import YOUNG_S, Blobs, digest_of
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import Git, GitFailed, Index, read_index
 from quintet.workspace.git_layout import Layout, layout_of
-from quintet.workspace.history_age import now_ns
+from quintet.workspace.history_age import later_ones, now_ns, pass_by
 from quintet.workspace.history_compare import Comparison
 from quintet.workspace.history_git import PASSED_LIMIT, look, together
 from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import NAMED_LIMIT, Budget, Manifest, unpack
 from quintet.workspace.history_modes import file_modes, modes_above, room_modes
 from quintet.workspace.history_objects import read_objects
+from quintet.workspace.history_others import OthersMemory
 from quintet.workspace.history_putting import Putting
 from quintet.workspace.history_stop import stoppable
 from quintet.workspace.history_walk import walk
@@ -45,6 +46,7 @@ class WorkspaceHistory:
         self._blobs = Blobs(self._home, clock)
         self._git = Git(environment, self._scratch)
         self._keeper = Keeper(self._blobs)
+        self._memory = OthersMemory()
         self._better: dict[str, tuple[str, int]] = {}  # digest of a stale index -> blob and time of the refreshed one
 
     async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
@@ -54,19 +56,37 @@ class WorkspaceHistory:
             budget = Budget(NAMED_LIMIT)
             inner = sorted({inner_path(directory, path) for path in paths})
             entries = await stoppable(self._keeper.before, directory, inner, budget)
-            manifest = Manifest("paths", await on_disk(now_ns), tuple(entries))
+            manifest = Manifest("paths", now_ns(), tuple(entries))
         else:
             budget = Budget()
             manifest = await self._everything(directory, budget, notes)
         notes += budget.words()
-        digest = await on_disk(self._blobs.put, manifest.pack())
+        digest = await on_disk(self._seal, manifest)
         return Secured(directory, digest, budget.files, budget.bytes, tuple(notes))
 
-    async def compare(self, secured: Secured) -> Compared:
+    def _seal(self, manifest: Manifest) -> str:
+        digest = self._blobs.put(manifest.pack())
+        pass_by(manifest.at_ns)  # last: the disk takes most of that time
+        return digest
+
+    async def still_runs(self, secured: Secured) -> None:
+        # The manifest belongs to this one call and nobody else touches it: its age is the time of the last such word.
+        if secured.manifest:
+            await on_disk(self._blobs.refresh, secured.manifest)
+
+    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
+        compared = await self._compare(secured)
+        if not cut_off or not compared.changes:
+            return compared
+        ran_ns = await on_disk(self._blobs.refreshed_ns, secured.manifest)
+        late = await on_disk(later_ones, secured.directory, compared.changes, ran_ns)
+        return msgspec.structs.replace(compared, late=tuple(late))
+
+    async def _compare(self, secured: Secured) -> Compared:
         manifest = await on_disk(self._manifest, secured.manifest) if secured.manifest else None
         if manifest is None:
             return Compared(partial=("what was put aside before the call is gone, so its changes cannot be told",))
-        comparison = Comparison(secured.directory, manifest, self._keeper, self._blobs, self._hides)
+        comparison = Comparison(secured.directory, manifest, self._keeper, self._blobs, self._hides, self._memory)
         if manifest.way == "paths":
             return await comparison.of_paths()
         if manifest.way == "walk":
@@ -219,15 +239,14 @@ class WorkspaceHistory:
         notes += walked.notes()
         entries = await stoppable(self._keeper.before, directory, [*walked.files, *walked.rules], budget)
         rooms = await on_disk(room_modes, directory, walked.files, walked.directories)
-        moment = await on_disk(now_ns)
-        return Manifest("walk", moment, tuple(entries), rooms=rooms, cut=walked.cut, directories=walked.directories)
+        return Manifest("walk", now_ns(), tuple(entries), rooms=rooms, cut=walked.cut, directories=walked.directories)
 
     async def _dirty(self, layout: Layout, budget: Budget, notes: list[str]) -> Manifest:
         """In git: what is not as in the index. The index itself is kept, to ask again with it afterwards."""
         index = await on_disk(self._index, layout)
         async with self._git.opened(layout, index) as repository:
             keeping = on_disk(self._keep_index, index)
-            (found, better), digest = await together(look(repository, settle=True), keeping)
+            (found, better), digest = await together(look(repository, self._memory, settle=True), keeping)
         if better is not None and index is not None:
             stale, digest = digest, await on_disk(self._keep_index, better)
             self._better = {stale: (digest, better.mtime_ns)}  # the last one: there is mostly one such tree
@@ -237,21 +256,26 @@ class WorkspaceHistory:
             paths += await on_disk(_standing, layout.top, sorted({*found.passed} - {*paths}))
         mine = [path for path in paths if not self._hides(os.path.join(layout.top, path))]
         entries = await stoppable(self._keeper.before, layout.top, mine, budget)
+        moment = now_ns()
         notes += await on_disk(found.notes, layout)
-        plain = index.mode & 0o666 if index else 0o644
         clean = sorted({*found.tracked} - {*paths})
-        return Manifest(
-            "git",
-            await on_disk(now_ns),
-            tuple(entries),
-            index=digest,
-            index_ns=index.mtime_ns if index else 0,
-            plain_mode=plain,
-            modes=await on_disk(file_modes, layout.top, clean, plain) if found.tracked else None,
-            rooms=await on_disk(room_modes, layout.top, [*clean, *mine], found.directories),
-            exclude=await on_disk(layout.exclude_digest),
-            directories=found.directories,
-        )
+
+        def manifest() -> Manifest:
+            plain = index.mode & 0o666 if index else 0o644
+            return Manifest(
+                "git",
+                moment,
+                tuple(entries),
+                index=digest,
+                index_ns=index.mtime_ns if index else 0,
+                plain_mode=plain,
+                modes=file_modes(layout.top, clean, plain) if found.tracked else None,
+                rooms=room_modes(layout.top, [*clean, *mine], found.directories),
+                exclude=layout.exclude_digest(),
+                directories=found.directories,
+            )
+
+        return await on_disk(manifest)
 
     def _index(self, layout: Layout) -> Index | None:
         index = read_index(layout)

@@ -21,6 +21,7 @@ from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import FILE_LIMIT, NAMED_LIMIT, Budget, Entry, Manifest, counted, some
 from quintet.workspace.history_modes import directories_above, modes_above
 from quintet.workspace.history_objects import LINK, Blob, contents
+from quintet.workspace.history_others import OthersMemory
 from quintet.workspace.history_rules import any_loosens, is_rules, loosens
 from quintet.workspace.history_stop import stoppable
 from quintet.workspace.history_walk import walk
@@ -31,13 +32,20 @@ CHANGES_LIMIT = 10_000
 
 class Comparison:
     def __init__(
-        self, directory: str, manifest: Manifest, keeper: Keeper, blobs: Blobs, hides: Callable[[str], bool]
+        self,
+        directory: str,
+        manifest: Manifest,
+        keeper: Keeper,
+        blobs: Blobs,
+        hides: Callable[[str], bool],
+        memory: OthersMemory,
     ) -> None:
         self._directory = directory
         self._manifest = manifest
         self._keeper = keeper
         self._blobs = blobs
         self._hides = hides
+        self._memory = memory
         self._budget = Budget(NAMED_LIMIT if manifest.way == "paths" else FILE_LIMIT)
         self._changes: dict[str, FileChange] = {}
         self._notes: list[str] = []
@@ -62,7 +70,7 @@ class Comparison:
         return self._compared()
 
     async def of_git(self, repository: Repository) -> Compared:
-        found, _ = await look(repository)
+        found, _ = await look(repository, self._memory)
         self._notes += await on_disk(found.notes, repository.layout)
         self._looser |= await on_disk(repository.layout.exclude_digest) != self._manifest.exclude
         await self._listed()

@@ -10,29 +10,32 @@ import asyncio
 import contextlib
 import os
 import re
-import time
 from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from quintet.workspace.files import on_disk
-from quintet.workspace.git import GitFailed, Index, Repository
+from quintet.workspace.git import Index, Repository
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.history_manifest import counted, some
 from quintet.workspace.history_modes import LOOK_LIMIT
+from quintet.workspace.history_others import (
+    ARGUMENTS,
+    Held,
+    Others,
+    OthersMemory,
+    held_by,
+    ignored_in,
+    lines_of,
+    others_of,
+)
 from quintet.workspace.history_rules import is_rules
 from quintet.workspace.ignore import Ignored
 
 A = TypeVar("A")
 B = TypeVar("B")
 
-_LISTING = ("ls-files", "--others", "--exclude-standard", "-z")
-_IGNORED = (*_LISTING, "--ignored", "--directory")
 _CHANGED = ("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
-ARGUMENTS = 400  # paths in one command line
 _REFRESH_OVER = 300  # files that look changed: more of them mean that the index is stale, not that all were edited
-_FLAGS = ("ls-files", "-v", "-z")
-_INDEXES = 4  # remembered
-_IGNORED_FOR_S = 30.0
 PASSED_LIMIT = 20_000  # files that git is told to pass over, looked at nevertheless
 _ROOMS_LIMIT = 1_000  # directories that hold nothing tracked, looked into for more of them
 _GITLINK = 0o160000
@@ -73,72 +76,38 @@ class Look(NamedTuple):
         return found
 
 
-async def look(repository: Repository, *, settle: bool = False) -> tuple[Look, Index | None]:
+async def look(repository: Repository, memory: OthersMemory, *, settle: bool = False) -> tuple[Look, Index | None]:
     """What differs from the index. `settle`: where very much seems to, let git look at the contents first; the index is
     then another one."""
-    (lines, hidden), ((files, directories, nested), flags) = await together(
-        together(_lines(repository, *_CHANGED), _ignored(repository, fresh=not settle)),
-        together(_others(repository), _flags(repository)),
+    lines, (held, others) = await together(
+        lines_of(repository, *_CHANGED), _beside(repository, memory, fresh=not settle)
     )
     better: Index | None = None
     if settle and len(lines) > 2 * _REFRESH_OVER:
         # Copied or restored trees have other inodes and times than the index says.
         better = await repository.refresh()
-        lines = await _lines(repository, *_CHANGED)
+        lines = await lines_of(repository, *_CHANGED)
     changed, odd = _changed(lines)
-    top = repository.layout.top
-    within, rooms = await on_disk(_unlisted, top, [file.path for file in changed], [*map(os.fsdecode, directories)])
-    names = [*(_name(path) for path in files), *within]
+    whole = [*map(os.fsdecode, others.directories)]
+    instead, within, rooms = await on_disk(_unlisted, repository.layout.top, [file.path for file in changed], whole)
+    hidden = [*others.ignored, *await ignored_in(repository, [*map(os.fsencode, instead)])]
+    names = [*(_name(path) for path in others.files), *within]
     found = Look(
         tuple(changed),
         tuple(name for name in names if name is not None),
         tuple(path for path in rooms if _name(os.fsencode(path))),
-        tuple(os.fsdecode(path) for path in nested),
+        tuple(os.fsdecode(path) for path in others.nested),
         tuple(name for path in hidden if (name := _name(path)) and is_rules(name)),
-        tuple(name for line in flags if line and _is_passed(line) and (name := _name(line[2:]))),
-        tuple(name for line in flags if (name := _name(line[2:]))) if len(flags) <= LOOK_LIMIT else (),
-        (*odd, *(os.fsdecode(path) for path in files if _name(path) is None)),
+        tuple(name for path in held.passed if (name := _name(path))),
+        tuple(name for path in held.paths if (name := _name(path))),
+        (*odd, *(os.fsdecode(path) for path in others.files if _name(path) is None)),
     )
     return found, better
 
 
-async def _ignored(repository: Repository, *, fresh: bool) -> list[bytes]:
-    """What is ignored, a whole directory as one line. It costs a second walk and rarely changes, so before a call a
-    list that is a little old will do: an ignore file it misses only means that what comes to sight is told as old."""
-    top, now = repository.layout.top, time.monotonic()
-    at, lines = repository.ignored.get(top, (0.0, []))
-    if fresh or not at or now - at > _IGNORED_FOR_S:
-        lines = await _lines(repository, *_IGNORED)
-        while len(repository.ignored) >= _INDEXES:
-            del repository.ignored[next(iter(repository.ignored))]
-        repository.ignored[top] = (now, lines)
-    return lines
-
-
-async def _flags(repository: Repository) -> list[bytes]:
-    """Every tracked file behind a letter. Told by the index alone, so it is asked for once while that is the same."""
-    known = repository.remembered.get(repository.index)
-    if known is None:
-        known = await _lines(repository, *_FLAGS)
-        if len(known) > LOOK_LIMIT:
-            known = [line if _is_passed(line) else b"" for line in known]  # the others' names are not needed
-        while len(repository.remembered) >= _INDEXES:
-            del repository.remembered[next(iter(repository.remembered))]
-        repository.remembered[repository.index] = known
-    return known
-
-
-def _is_passed(line: bytes) -> bool:
-    """`S name`: not to be in the work tree; a small letter: taken for unchanged without a look."""
-    return line[:1] == b"S" or line[:1].islower()
-
-
-async def _lines(repository: Repository, *command: str) -> list[bytes]:
-    """What a command lists, each line ended by NUL. A list that was cut short must never pass for the whole."""
-    raw = await repository.ask(*command)
-    if raw and not raw.endswith(b"\0"):
-        raise GitFailed(f"git {command[0]} broke off")
-    return raw.split(b"\0")[:-1]
+async def _beside(repository: Repository, memory: OthersMemory, *, fresh: bool) -> tuple[Held, Others]:
+    held = await held_by(repository, memory, LOOK_LIMIT)
+    return held, await others_of(repository, memory, held, fresh=fresh)
 
 
 def _changed(lines: Sequence[bytes]) -> tuple[list[Tracked], list[str]]:
@@ -165,9 +134,9 @@ async def together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]
     return one.result(), other.result()
 
 
-def _unlisted(top: str, changed: Sequence[str], whole: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What git passes over: the files in a directory that stands where the index has a file, and the directories in
-    those that hold nothing tracked."""
+def _unlisted(top: str, changed: Sequence[str], whole: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """What git passes over: directories that stand where the index has a file, the files in them, and the directories
+    in those that hold nothing tracked."""
     ignored = Ignored(top)
     instead = [path for path in changed if os.path.isdir(os.path.join(top, path)) and not _is_link(top, path)]
     files = [found.path for path in instead for found in ignored.walk(path)]
@@ -177,28 +146,12 @@ def _unlisted(top: str, changed: Sequence[str], whole: Sequence[str]) -> tuple[l
             break
         with contextlib.suppress(OSError), os.scandir(os.path.join(top, place)) as entries:
             rooms += [f"{place}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return [path for path in files if _name(os.fsencode(path))], rooms
+    return instead, [path for path in files if _name(os.fsencode(path))], rooms
 
 
 def _is_link(top: str, path: str) -> bool:
     """Whether a path is a link, or lies behind one."""
     return os.path.realpath(os.path.join(top, path)) != os.path.join(top, path)
-
-
-async def _others(repository: Repository) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """(files, directories that hold nothing tracked, repositories inside). Such a directory comes as one line first,
-    so that empty ones are seen too."""
-    first = await _lines(repository, *_LISTING, "--directory")
-    whole = [path for path in first if path.endswith(b"/")]
-    files = [path for path in first if not path.endswith(b"/")]
-    if not whole:
-        return files, [], []
-    ways = [os.fsdecode(path.rstrip(b"/")) for path in whole] if len(whole) <= ARGUMENTS else []
-    inside = await _lines(repository, *_LISTING, "--", *ways)
-    nested = [path for path in inside if path.endswith(b"/")]
-    files = sorted({*files, *(path for path in inside if not path.endswith(b"/"))})
-    directories = [path.rstrip(b"/") for path in whole if path not in nested]
-    return files, directories, [path.rstrip(b"/") for path in nested]
 
 
 def _above(path: bytes) -> Iterable[bytes]:
@@ -210,7 +163,7 @@ def _above(path: bytes) -> Iterable[bytes]:
 async def tracked_directories(repository: Repository, directories: Sequence[str]) -> set[str]:
     """Of these, the ones that hold something tracked (and with them all directories above)."""
     asked = directories if len(directories) <= ARGUMENTS else []
-    paths = await _lines(repository, "ls-files", "-z", "--", *asked)
+    paths = await lines_of(repository, "ls-files", "-z", "--", *asked)
     return {os.fsdecode(above) for path in paths for above in _above(path)}
 
 

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from quintet.workspace.git import Repository
-from quintet.workspace.history_git import ARGUMENTS, Tracked, split_debug, together
+from quintet.workspace.history_git import Tracked, split_debug, together
+from quintet.workspace.history_others import ARGUMENTS
 
 _BATCH_BYTES = 16 * 1024 * 1024
 _OBJECT_LIMIT = 64 * 1024 * 1024

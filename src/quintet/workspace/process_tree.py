@@ -19,6 +19,7 @@ from functools import cache
 from quintet.workspace.environment import MARKER
 
 GRACE_S = 0.3  # between asking and killing
+DEAD_WITHIN_S = 1.5  # after the SIGKILL; who is not is reaped later
 LOOK_S = 0.02
 ROUNDS = 60  # of looking: a tree that forks faster than it is found is given up after that
 _BEGUN = 19  # the field of /proc/N/stat behind the name that tells one process from the next of its number
@@ -73,7 +74,21 @@ class LooseTree:
             if not found:
                 break
             _send(found, self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        reaped(self._process, DEAD_WITHIN_S)
+
+
+_undead: list[subprocess.Popen[bytes]] = []  # killed and not dead yet; each is asked again when the next one ends
+
+
+def reaped(process: subprocess.Popen[bytes], within_s: float = 0.0) -> bool:
+    """Wait at most so long for one that was killed. A disk that does not answer, or a debugger, can keep it from dying
+    for as long as it likes; it is then remembered and reaped later, and nobody waits for it."""
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        _undead.append(process)
+    _undead[:] = [one for one in _undead if one.poll() is None]
+    return process.returncode is not None
 
 
 def group_lives(pid: int) -> bool:

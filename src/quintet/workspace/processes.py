@@ -16,7 +16,7 @@ from typing import Any
 
 from quintet.workspace.child import Cause, Child, Ended, Receiver
 from quintet.workspace.environment import MARKER
-from quintet.workspace.process_tree import GRACE_S, LooseTree
+from quintet.workspace.process_tree import GRACE_S, LooseTree, reaped
 from quintet.workspace.sandbox.namespace import WalledTree
 from quintet.workspace.sandbox.warden import Report
 from quintet.workspace.sandbox.watch import Watch
@@ -189,12 +189,14 @@ class _Run:
         self._hear()
         if self._report is not None:
             return self._report.left_behind if self._report.begun else None
+        if self._child.alone:
+            self.process.poll()  # until it is buried its group counts as alive, and the whole machine is searched
         return await self.tree.end() if self.tree.lives_on else 0
 
     def code(self) -> int:
-        code = self.process.poll()
-        if code is None:
+        if not reaped(self.process):
             return -signal.SIGKILL
+        code = self.process.returncode
         # A wall tells death by signal as shells do.
         return 128 - code if self._child.walled and code - 128 in _DEADLY else code
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from functools import cache
 
 from quintet.workspace.nested import hooks_directories, nested_gits
 from quintet.workspace.project_root import admin_directory
@@ -30,6 +31,17 @@ _AT_THE_ROOT = (
 )
 # Read only in somebody's home.
 _IN_A_HOME = (".gitconfig", ".bash_login", ".bash_logout", ".zlogin", ".zlogout")
+# Of somebody's home, where the root is one: what programs read, or run, for a person wherever they work.
+_OF_A_HOME = (
+    ".config/git",
+    *(".config/fish", ".config/zsh", ".config/nushell", ".config/powershell", ".oh-my-zsh", ".bash_aliases"),
+    *(".cshrc", ".tcshrc", ".login", ".kshrc", ".inputrc", ".config/direnv", ".tmux.conf", ".config/tmux", ".screenrc"),
+    *(".config/autostart", ".config/systemd", ".config/environment.d", ".pam_environment"),
+    *(".xprofile", ".xsession", ".xsessionrc", ".xinitrc"),
+    *(".vim", ".vimrc", ".gvimrc", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs"),
+    # Who may come in, and what runs then; programs found by name; what every Python imports.
+    *(".ssh", ".local/bin", "bin", ".cargo/bin", ".cargo/config.toml", ".local/lib"),
+)
 _MODULES_DEPTH = 6  # directories under .git/modules: a submodule may be called third_party/a/b
 _MODULES_LIMIT = 500
 
@@ -37,17 +49,19 @@ _MODULES_LIMIT = 500
 _IGNORED = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 
 
-def protected_places(root: str) -> tuple[str, ...]:
+def protected_places(root: str, *, home: bool | None = None) -> tuple[str, ...]:
     """Absolute paths under the root that are not to be written, there or not. Where the directory above a name is
     absent, that directory: whoever could make it could make the name. Where a name is a link that stays in the
-    workspace, what it leads to as well. Other repositories inside are named by `nested_places`.
+    workspace, what it leads to as well. Other repositories inside are named by `nested_places`. `home`: the root is
+    somebody's; unless said it is looked up.
 
     A directory that holds one of these and could be moved aside would take the protection with it: a wall that guards
     places also has to keep every directory between them and the root where it is.
     """
     root = os.path.realpath(root)
     places: dict[str, None] = {}
-    for place in (*_git_places(root), *(os.path.join(root, name) for name in _AT_THE_ROOT)):
+    in_home = [_first_absent(root, name) for name in _OF_A_HOME] if (_is_home(root) if home is None else home) else []
+    for place in (*_git_places(root), *(os.path.join(root, name) for name in _AT_THE_ROOT), *in_home):
         places[place] = None
         target = os.path.realpath(place)
         if target != place and target.startswith(root.rstrip(os.sep) + os.sep):
@@ -74,7 +88,7 @@ def repository_places(admin: str) -> list[str]:
 def free_while_absent(root: str, *, home: bool) -> frozenset[str]:
     """Of the protected places those that nothing should stand in for while they are absent: a name that `*` matches
     would get in every command's way, and some names matter only where the root is somebody's home."""
-    plain = [name for name in _AT_THE_ROOT if not name.startswith(".")]
+    plain = [name for name in (*_AT_THE_ROOT, *_OF_A_HOME) if not name.startswith(".")]
     return frozenset(os.path.join(root, name) for name in (*plain, *(() if home else _IN_A_HOME)))
 
 
@@ -85,8 +99,34 @@ def is_protected(root: str, path: str) -> bool:
     inner = _folded(os.path.relpath(os.path.join(root, path), root))
     if ".git" in inner:
         return True
-    places = (_folded(os.path.relpath(place, root)) for place in protected_places(root))
-    return any(inner[: len(place)] == place for place in places)
+    places = [os.path.relpath(place, root) for place in protected_places(root, home=False)]
+    if _is_home(root):  # by its whole name: who makes a file beside it makes nothing of it
+        places += [name for given in _OF_A_HOME for name in (given, _target(root, given))]
+    return any(inner[: len(place)] == place for place in map(_folded, places))
+
+
+def _target(root: str, name: str) -> str:
+    return os.path.relpath(os.path.realpath(os.path.join(root, name)), root)
+
+
+def _is_home(root: str) -> bool:
+    """Ours, or its owner's."""
+    return root in (os.path.realpath(os.path.expanduser("~")), home_of_owner(root))
+
+
+def home_of_owner(directory: str) -> str:
+    """The home of whom this directory belongs to; nothing where that is not known."""
+    try:
+        return os.path.realpath(_home_of(os.stat(directory).st_uid))
+    except (OSError, KeyError):
+        return ""
+
+
+@cache
+def _home_of(user: int) -> str:
+    import pwd
+
+    return pwd.getpwuid(user).pw_dir
 
 
 def _git_places(root: str) -> list[str]:

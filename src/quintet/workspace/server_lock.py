@@ -59,3 +59,31 @@ class ServerLock:
             return f" at {facts['knp']['url']} (pid {facts['pid']})"
         except (OSError, msgspec.DecodeError, KeyError, TypeError):
             return ""
+
+
+def server_runs(home: Path) -> bool:
+    """Whether a server holds this home; nothing is made for the look."""
+    try:
+        handle = os.open(home / "run" / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # cannot tell: what may be somebody's is left alone
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def announced(home: Path) -> dict[str, Any]:
+    """What server.json says of the server that runs; nothing where none does, or where it cannot be read."""
+    if not server_runs(home):
+        return {}
+    try:
+        facts = msgspec.json.decode((home / "server.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return facts if isinstance(facts, dict) else {}

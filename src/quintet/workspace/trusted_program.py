@@ -10,12 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import BinaryIO, NamedTuple
 
+from quintet.workspace.process_tree import reaped
+
+DEAD_WITHIN_S = 0.5  # after the SIGKILL, with the event loop waiting; who is not is reaped later
 LOOK_S = 0.02  # between two looks at how much there is
 ERRORS_LIMIT = 16 * 1024
 _GET_PATH = 50  # macOS: F_GETPATH, where there is no /proc
@@ -67,11 +71,12 @@ async def run_program(program: Program) -> Ran:
             watch.close()
             if process.poll() is None:
                 process.kill()
-                process.wait()
+                reaped(process, DEAD_WITHIN_S)
         size = os.fstat(output.fileno()).st_size
         cut = Cut.SIZE if size > program.output_limit else cut
         written = os.pread(output.fileno(), min(size, program.output_limit), 0)
-    return Ran(process.returncode, written, b"".join(watch.errors), cut)
+    code = -signal.SIGKILL if process.returncode is None else process.returncode
+    return Ran(code, written, b"".join(watch.errors), cut)
 
 
 def _scratch() -> BinaryIO:

@@ -8,7 +8,8 @@ In a test:
 
 As a process of its own (prints one line of JSON, {"url": …}, and serves until its input ends or it is told to stop):
 
-    python -m tests.fakes.model_server --port 0 --script FILE [--record FILE] [--packed]
+    python -m tests.fakes.model_server [--port 0] --script FILE | --mind MODULE:FUNCTION [--fault WORD]…
+                                       [--record FILE] [--packed]
 
 `--record` appends one line of JSON per request: path, headers, body.
 
@@ -18,6 +19,9 @@ Dialects are told apart by the end of the path, whatever stands before it: `/cha
 Scripts are those of `quintet.providers.script`. The server remembers nothing: which step it plays is read off the
 request, from how much the model has said already. A step that fails before it says anything answers with the status its
 `error` names (`error: 529 overloaded`), later it reports the error inside the stream.
+
+A mind stands in for a script where the answer depends on what the model is told: a function from `Told` (instructions,
+conversation as items, results with their text and status) to one step in the language of scripts.
 
 Faults go before scripts. One is `WORD`, `WORD=VALUE`, with ` times N` (the next N requests, else one) and ` at K` (from
 the K-th request on, counted from 1). In a script file they are lines `fault: …` before the first step. The words:

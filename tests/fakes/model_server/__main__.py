@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -16,12 +17,20 @@ from tests.fakes.model_server.server import ModelServer, Request
 async def main() -> None:
     flags = argparse.ArgumentParser(description="A fake model server for tests and benches.")
     flags.add_argument("--port", type=int, default=0)
-    flags.add_argument("--script", required=True)
+    flags.add_argument("--script", default="")
+    flags.add_argument("--mind", default="", help="module:function that makes the answers up")
+    flags.add_argument("--fault", action="append", default=[])
     flags.add_argument("--record", default="")
     flags.add_argument("--packed", action="store_true", help="many events in one HTTP chunk, as some proxies send them")
     given = flags.parse_args()
-    script = Path(given.script).read_text()
-    server = ModelServer(script, packed=given.packed, directory=os.path.dirname(given.script))
+    module, _, function = given.mind.partition(":")
+    server = ModelServer(
+        Path(given.script).read_text() if given.script else "",
+        faults=given.fault,
+        packed=given.packed,
+        directory=os.path.dirname(given.script),
+        mind=getattr(importlib.import_module(module), function) if module else None,
+    )
     if given.record:
         server.on_request = lambda request: _record(given.record, request)
     await server.start(given.port)

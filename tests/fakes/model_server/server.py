@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from quintet.domain.model import FinishChunk, UsageChunk
@@ -14,11 +14,14 @@ from quintet.providers.script import Delay, Fail, Say, Script, Step, Until, pars
 from quintet.providers.scripted import next_step
 from tests.fakes.model_server.faults import FAULTS, Broken, status_answer
 from tests.fakes.model_server.speech import SPEECHES, Speech
-from tests.fakes.model_server.told import items_told
+from tests.fakes.model_server.told import Told, told
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 PACKED = 16_384
 UNTIL_S = 60.0
+
+
+Mind = Callable[[Told], str]  # makes one step of a script up
 
 
 class Request(NamedTuple):
@@ -127,13 +130,20 @@ class ModelServer:
     """See the package. `requests` are all requests in order, with their headers as they came."""
 
     def __init__(
-        self, script: str = "text: hello", *, faults: Sequence[str] = (), packed: bool = False, directory: str = ""
+        self,
+        script: str = "text: hello",
+        *,
+        faults: Sequence[str] = (),
+        packed: bool = False,
+        directory: str = "",
+        mind: Mind | None = None,
     ) -> None:
         lines = script.splitlines()
         told = [line.partition(":")[2] for line in lines if line.startswith("fault:")]
         self._script: Script = parse_script("\n".join(line for line in lines if not line.startswith("fault:")))
         self._faults = [Fault.parse(line) for line in (*told, *faults)]
         self._packed = packed
+        self._mind = mind
         self._directory = directory
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -189,8 +199,7 @@ class ModelServer:
         if kind is None:
             writer.write(status_answer(404, "no such path"))
             return
-        place = next_step(self._script, items_told(request.body))
-        step = self._script.steps[place] if place < len(self._script.steps) else None
+        step = self._step(told(request.body))
         answer = Answer(request, kind(str(request.body.get("model", ""))), step, writer, packed=self._packed)
         _foresee(answer)
         fault = next((f for f in self._faults if f.first <= number <= f.last), None)
@@ -203,6 +212,12 @@ class ModelServer:
         else:
             await answer.words(self._directory)
             await answer.end()
+
+    def _step(self, given: Told) -> Step | None:
+        if self._mind is not None:
+            return parse_script(self._mind(given)).steps[0]
+        place = next_step(self._script, given.items)
+        return self._script.steps[place] if place < len(self._script.steps) else None
 
 
 def _foresee(answer: Answer) -> None:

@@ -108,6 +108,23 @@ def test_people_see_the_default_marked_unknown_as_unknown_and_no_colours(
     assert "\x1b" not in out
 
 
+@pytest.mark.req("models:K1", "models:K3")
+def test_a_price_told_by_others_is_shown_with_about_and_none_is_shown_where_no_single_one_holds(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC", "DEEPSEEK"):
+        monkeypatch.setenv(f"{name}_API_KEY", "k")
+    assert main(["models", "--home", str(home)]) == exits.DONE
+    out, err = capfd.readouterr()
+    lines = {line.split()[0]: line for line in out.splitlines() if line.startswith("    ")}
+    assert "about $0.25 in" in lines["openai/gpt-5-mini"]
+    assert " $5 in" in lines["anthropic/claude-opus-5"]
+    assert "about" not in lines["anthropic/claude-opus-5"]
+    assert "price unknown" in lines["anthropic/claude-haiku-5-5"]
+    assert "price unknown" in lines["deepseek/deepseek-v4-pro"]
+    assert 'A price with "about"' in err
+
+
 @pytest.mark.req("models:K4")
 def test_local_servers_are_told_with_lines_that_can_be_pasted(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with served(OLLAMA) as ollama, served(LM_STUDIO) as studio, served(VLLM) as vllm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quintet.domain.checkpoint import FileKind, FileState
-from quintet.engine.changes import CHANGED, SHARED, UNKNOWN, Move, by_path, wind_back
+from quintet.engine.changes import CHANGED, LATE, SHARED, UNKNOWN, Move, by_path, wind_back
 
 
 def state(name: str) -> FileState:
@@ -16,9 +16,9 @@ def move(before: str, after: str, begin: int, end: int = 0, **how: bool) -> Move
     return Move("/w", "f", state(before), state(after), begin, end or begin + 1, **how)
 
 
-def wound(now: str, *moves: Move, force: bool = False) -> tuple[str, str]:
+def wound(now: str, *moves: Move, force: bool = False, named: bool = False) -> tuple[str, str]:
     (newest_first,) = by_path(moves).values()
-    target, why = wind_back(newest_first, state(now), force=force)
+    target, why = wind_back(newest_first, state(now), force=force, named=named)
     return target.digest, why
 
 
@@ -45,6 +45,17 @@ def test_a_path_goes_back_as_far_as_it_is_what_was_left(
 ) -> None:
     assert wound(now, *moves) == without
     assert wound(now, *moves, force=True) == (with_force, "")
+
+
+@pytest.mark.req("mechanisms:M8.killed")
+def test_what_changed_after_a_call_was_cut_off_is_taken_back_only_where_it_is_named() -> None:
+    late = move("a", "b", 1, known=False, late=True)
+    for force in (False, True):
+        assert wound("b", late, force=force) == ("b", LATE)
+        assert wound("b", late, force=force, named=True) == ("a", "")
+    assert wound("a", late, force=True) == ("a", "")
+    later = move("b", "c", 3)
+    assert wound("c", late, later, force=True) == ("b", LATE), "a later call that is known goes back all the same"
 
 
 @pytest.mark.req("mechanisms:M8.redo")

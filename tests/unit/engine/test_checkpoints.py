@@ -14,6 +14,7 @@ from quintet.domain.item import ResultStatus, ToolResult
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import Effect, Prepared, ToolOutcome
 from quintet.domain.turn import TurnState
+from quintet.engine import checkpoints
 from quintet.engine.checkpoints import BACKGROUND, NAMELESS
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.history import KeptFiles
@@ -38,6 +39,37 @@ async def settled(one: Process, thread: str) -> CheckpointSettled:
 
 def changed(fact: CheckpointSettled) -> list[tuple[str, bool]]:
     return [(c.path, c.shared) for c in fact.changes]
+
+
+@pytest.mark.req("mechanisms:M8.killed")
+async def test_a_call_is_said_to_run_for_as_long_as_it_does(
+    house: House, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "BEAT_S", 0.001)
+    history = KeptFiles()
+    one = await house.process(history=history)
+    thread, tool = await one.thread(str(work)), CommandTool(lambda _: None, hold=True)
+    turn = (await one.start(thread, runs(), [tool])).turn.id
+    await tool.started()
+
+    async def said_three_times() -> None:
+        while len(history.beats) < 3:
+            await asyncio.sleep(0.001)
+
+    await soon(said_three_times())
+    assert set(history.beats) == {(await one.payloads(thread, CheckpointMade))[0].secured.manifest}
+    history.hold = asyncio.Event()
+    tool.go.set()
+
+    async def being_compared() -> None:
+        while not history.compared:
+            await asyncio.sleep(0.001)
+
+    await soon(being_compared())
+    await asyncio.sleep(0.001)
+    assert not [task for task in asyncio.all_tasks() if "_beat" in repr(task.get_coro())], "it no longer runs"
+    history.hold.set()
+    await one.turns.wait(turn, 10)
 
 
 @pytest.mark.req("mechanisms:M8.before", "mechanisms:M8.settle")

@@ -9,7 +9,7 @@ import pytest
 from quintet.domain.errors import Busy, Invalid, NotFound
 from quintet.domain.event import CheckpointSettled, FilesRestored, ViewChanged
 from quintet.domain.item import AssistantMessage
-from quintet.engine.changes import CHANGED, SHARED, UNKNOWN
+from quintet.engine.changes import CHANGED, LATE, SHARED, UNKNOWN
 from quintet.engine.restoring import GONE, UNKEPT
 from quintet.engine.threads import Reverted
 from quintet.engine.undo import WENT_ON, Undone
@@ -384,6 +384,47 @@ async def test_a_call_that_was_killed_is_offered_with_force_and_its_end_is_said_
     assert tree(work) == {"old": "v0", "user": "never touched"}
     await redo(one, thread)
     assert (work / "old").read_text() == "half"
+
+
+@pytest.mark.req("mechanisms:M8.redo")
+async def test_a_redo_by_force_finishes_the_last_one_and_goes_no_further(lone: Process, work: Path) -> None:
+    thread = await lone.thread(str(work))
+    for name in ("a", "b", "c"):
+        await lone.run(thread, writes((name, name)), [WriteTool()])
+    await undo(lone, thread)
+    await undo(lone, thread)
+    (work / "b").write_text("mine")
+    assert names(await redo(lone, thread), work) == ([], [("b", CHANGED)])
+    assert names(await redo(lone, thread, force=True), work) == (["b"], [])
+    assert ((work / "b").read_text(), (work / "c").exists()) == ("b", False), "one step alone"
+    await redo(lone, thread)
+    assert (work / "c").read_text() == "c"
+
+
+@pytest.mark.req("mechanisms:M8.killed")
+async def test_the_same_undo_once_more_leaves_what_the_first_brought_back(house: House, work: Path) -> None:
+    history = KeptFiles()
+    dying, one = await house.process(history=history), await house.process(history=history)
+
+    def act(directory: Path) -> None:
+        (directory / "old").write_text("half")
+        (directory / "user").write_text("half")
+
+    thread, tool = await dying.thread(str(work)), CommandTool(act, hold=True)
+    await dying.start(thread, runs(), [tool])
+    await tool.started()
+    await dying.die()
+    history.late = {"user"}
+    assert names(await undo(one, thread, force=True), work) == (["old"], [("user", LATE)])
+    for _ in range(2):
+        again = files(await one.threads.revert(thread, 0, files=True, force=True))
+        assert names(again, work) == ([], [("user", LATE)])
+    assert tree(work) == {"old": "v0", "user": "half"}
+    named = files(await one.threads.revert(thread, 0, files=True, named=[str(work / "user")]))
+    assert names(named, work) == (["user"], [])
+    assert tree(work) == {"old": "v0", "user": "never touched"}
+    await redo(one, thread)
+    assert tree(work) == {"old": "half", "user": "half"}
 
 
 @pytest.mark.req("mechanisms:M8.undo")

@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from quintet.domain.item import user_text
@@ -97,6 +98,46 @@ def test_a_status_has_a_meaning(status: int, body: str, reason: str, again: bool
     assert f"status {status}" in failure.words
     assert "<html>" not in failure.words
     assert "\n" not in failed("far", failure, 1).line()
+
+
+LENGTH_REFUSED = [
+    "This model's maximum context length is 128000 tokens. However, your messages resulted in 130123 tokens.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "prompt is too long: 213462 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000",
+    "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens",
+    "the request exceeds the available context size, try increasing it",
+    "The number of tokens to keep from the initial prompt is greater than the context length.",
+    "Invalid request: Your request exceeded model token limit: 131072",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+    "Input is too long for requested model.",
+    "Please reduce the length of the messages or completion.",
+    "Range of input length should be [1, 98304]",
+    "input length exceeds maximum context length",
+]
+
+
+@pytest.mark.parametrize("words", LENGTH_REFUSED)
+@pytest.mark.parametrize("status", [400, 413, 500])
+def test_a_refusal_for_length_is_known_in_the_words_of_each_server(status: int, words: str) -> None:
+    body = msgspec.json.encode({"error": {"type": "invalid_request_error", "message": words}}).decode()
+    for failure in (of_status(status, {}, body), of_kind("invalid_request_error", words), of_kind("400", words)):
+        assert (failure.reason, failure.again) == ("too_long", False)
+        assert words[:20] in failure.words
+
+
+@pytest.mark.parametrize("named", [{"code": "context_length_exceeded"}, {"type": "exceed_context_size_error"}])
+def test_a_refusal_for_length_is_known_by_its_name_alone(named: dict[str, str]) -> None:
+    body = msgspec.json.encode({"error": {"message": "no", **named}}).decode()
+    assert of_status(400, {}, body).reason == "too_long"
+
+
+@pytest.mark.parametrize(
+    "words", ["max_tokens is too large", "the tool input is not valid", "too many tokens a minute"]
+)
+def test_other_refusals_are_not_taken_for_one_of_length(words: str) -> None:
+    assert of_status(400, {}, msgspec.json.encode({"error": {"message": words}}).decode()).reason == "bad_request"
 
 
 @pytest.mark.parametrize(

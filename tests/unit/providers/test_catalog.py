@@ -8,13 +8,15 @@ import msgspec
 import pytest
 
 from quintet.domain.item import user_text
-from quintet.domain.model import ModelInfo
+from quintet.domain.model import ModelInfo, Usage
+from quintet.engine.costs import cost_of
 from quintet.providers.catalog import catalog, known
 from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSettings
 from quintet.providers.table import ModelTable
 from tests.fakes.model_server import ModelServer
 from tests.fakes.requests import all_chunks, request_of
 from tests.fakes.waiting import soon
+from tests.fakes.wires import wire
 
 KEYS = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "b", "OPENROUTER_API_KEY": "c"}
 GO = request_of([user_text("go")])
@@ -32,6 +34,64 @@ def test_every_vendor_says_when_its_prices_were_looked_up_and_where():
         assert vendor.source.startswith("https://"), name
     names = [(v, n) for v, vendor in catalog().vendors.items() for e in vendor.models for n in e.names]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.req("models:K1")
+def test_every_price_says_whether_it_was_seen_with_its_vendor_or_told_by_others_and_when():
+    for vendor in catalog().vendors.values():
+        for entry in vendor.models:
+            assert bool(entry.seen) == (entry.input_price is not None), entry.names
+            assert re.fullmatch(r"(20\d\d-\d\d-\d\d)?", entry.as_of), entry.names
+    kinds = {e.seen for v in catalog().vendors.values() for e in v.models}
+    assert kinds == {"", "vendor", "reported"}
+
+
+@pytest.mark.req("models:K1")
+def test_a_price_told_by_others_is_marked_and_one_a_person_wrote_is_not():
+    table = ModelTable(environment=KEYS)
+    assert not table.info("anthropic/claude-opus-5").price_reported
+    told = table.info("openai/gpt-5-mini")
+    assert told.price_reported
+    assert told.as_of == "2026-06-28"
+    assert not cost_of(Usage(10, 10), told).exact
+    written = {"openai/gpt-5-mini": ModelSettings(input_price=1.0, output_price=2.0)}
+    assert not ModelTable(models=written, environment=KEYS).info("openai/gpt-5-mini").price_reported
+    half = {"openai/gpt-5-mini": ModelSettings(input_price=1.0)}
+    assert ModelTable(models=half, environment=KEYS).info("openai/gpt-5-mini").price_reported, (
+        "the other half is theirs"
+    )
+    far = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url="https://gateway.example/v1", api_key="k")
+    assert not ModelTable({"far": far}).info("far/gpt-5-mini").price_reported
+
+
+@pytest.mark.req("models:K8")
+@pytest.mark.parametrize(
+    ("url", "model", "said", "name"),
+    [
+        ("https://api.openai.com/v1", "gpt-5", None, "max_completion_tokens"),
+        ("https://api.openai.com/v1", "gpt-4o", None, "max_completion_tokens"),
+        ("https://gateway.example/v1", "gpt-5", None, "max_completion_tokens"),
+        ("https://openrouter.ai/api/v1", "openai/gpt-5", None, "max_tokens"),
+        ("https://api.deepseek.com", "deepseek-v4-pro", None, "max_tokens"),
+        ("https://api.moonshot.ai/v1", "kimi-k3", None, "max_tokens"),
+        ("http://127.0.0.1:11434/v1", "gpt-5", None, "max_tokens"),  # whatever it is called, a server of one's own
+        ("https://api.openai.com/v1", "of-tomorrow", None, "max_completion_tokens"),
+        ("https://gateway.example/v1", "gpt-4o", None, "max_tokens"),
+        ("https://mine.example/v1", "my-deployment", True, "max_completion_tokens"),
+        ("https://api.openai.com/v1", "gpt-5", False, "max_tokens"),
+    ],
+)
+async def test_a_limit_of_output_has_the_name_its_server_knows(url, model, said, name):
+    """What is known of the model at its address, sent over a real wire."""
+    settings = ModelSettings(max_output=77, thoughts_in_limit=said)
+    far = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url=url, api_key="k")
+    info = ModelTable({"far": far}, {f"far/{model}": settings})._sent(f"far/{model}")
+    async with ModelServer() as server:
+        provider = wire(server, ProviderKind.OPENAI_CHAT, model=info)
+        await soon(all_chunks(provider, GO))
+        await provider.close()
+    (body,) = (request.body for request in server.requests)
+    assert {key: value for key, value in body.items() if key.startswith("max_")} == {name: 77}
 
 
 @pytest.mark.req("models:K1")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from quintet.domain.errors import ProviderFailed
-from quintet.domain.event import StepFinished, StepRetried, TextDelta
-from quintet.domain.item import AssistantMessage, ResultStatus, ToolResult, user_text
+from quintet.domain.item import user_text
 from quintet.domain.model import Finish, FinishChunk, RetryChunk, Usage, UsageChunk
 from quintet.domain.turn import TurnState
 from quintet.providers.settings import ProviderKind
@@ -27,56 +25,6 @@ EVERY = RETRIES + 1
 pytestmark = pytest.mark.req("reliability:R11")
 
 
-class Case(NamedTuple):
-    """A fault that lasts, and what has to come of a turn that meets it."""
-
-    fault: str
-    requests: int = 1
-    reason: str = ""  # why the turn failed; nothing: it ended well
-    said: str = ""
-    partial: bool = False
-    finish: Finish | None = None
-    settings: dict[str, Any] = {}  # noqa: RUF012
-
-
-CASES = [
-    Case("401", 1, "auth"),
-    Case("402", 1, "credit"),
-    Case("408", EVERY, "timeout"),
-    Case("413", 1, "too_long"),
-    Case("429", EVERY, "rate_limit"),
-    Case("429-seconds=0", EVERY, "rate_limit"),
-    Case("429-date=-5", EVERY, "rate_limit"),
-    Case("429-date=3600", 1, "rate_limit"),
-    Case("429-absurd", 1, "rate_limit"),
-    Case("429-nonsense", EVERY, "rate_limit"),
-    Case("500", EVERY, "server"),
-    Case("502", EVERY, "server"),
-    Case("503", EVERY, "server"),
-    Case("529", EVERY, "overloaded"),
-    Case("refusal", 1, finish=Finish.REFUSAL),
-    Case("reset", 1, "broken", SAID, partial=True),
-    Case("half-close", 1, "broken", SAID, partial=True),
-    Case("close", 1, "broken", SAID, partial=True),
-    Case("stall", 1, "timeout", SAID, partial=True, settings={"idle_timeout_s": 0.4}),
-    Case("silent", EVERY, "timeout", settings={"timeout_s": 0.05}),
-    Case("mute", EVERY, "timeout", settings={"timeout_s": 0.05}),
-    Case("drip=0.001", 1, said=SAID, finish=Finish.STOP),
-    Case("comments=0.001", 1, said=SAID, finish=Finish.STOP),
-    Case("html", EVERY, "garbled"),
-    Case("empty", EVERY, "broken"),
-    Case("garbage", EVERY, "garbled"),
-    Case("garbage-late", 1, "garbled", SAID, partial=True),
-    Case("shapes", EVERY, "garbled"),
-    Case("split", 1, said=SAID, finish=Finish.STOP),
-    Case("endless-line", 1, "garbled"),
-    Case("odd-finish", 1, said=SAID, finish=Finish.OTHER),
-    Case("no-usage", 1, said=SAID, finish=Finish.STOP),
-    Case("stay", 1, said=SAID, finish=Finish.STOP),
-    Case("redirect=http://127.0.0.1:9/v1", 1, "address"),
-]
-
-
 @pytest.fixture(params=WIRES, ids=str)
 def kind(request: pytest.FixtureRequest) -> ProviderKind:
     return request.param
@@ -87,53 +35,6 @@ async def lone(tmp_path: Path) -> AsyncIterator[Process]:
     house = House("memory", tmp_path)
     yield await house.process()
     await house.close()
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault)
-async def test_a_turn_that_meets_a_fault_ends_once_and_keeps_what_was_said(
-    lone: Process, kind: ProviderKind, case: Case
-) -> None:
-    async with ModelServer(SCRIPT, faults=[f"{case.fault} times 99"]) as server:
-        provider = wire(server, kind, **case.settings)
-        thread = await lone.thread()
-        turn = await lone.run(thread, provider)
-        await provider.close()
-    assert len(server.requests) == case.requests
-    assert turn.state is (TurnState.FAILED if case.reason else TurnState.DONE)
-    (end,) = await lone.ends(turn.id, thread)
-    (step,) = await lone.payloads(thread, StepFinished)
-    if case.reason:
-        assert end.error.code == step.error.code == "provider_failed"
-        assert end.error.data["reason"] == case.reason
-        assert end.error.data["attempts"] == case.requests
-        assert end.error.message
-        assert end.error.next_step
-    else:
-        assert end.error is step.error is None
-        assert step.finish is case.finish
-    if case.fault != "refusal":
-        said = await lone.bodies(thread, AssistantMessage)
-        assert said == ([AssistantMessage(case.said, case.partial)] if case.said else [])
-    assert len(await lone.payloads(thread, StepRetried)) == case.requests - 1
-    assert not lone.defects
-
-
-@pytest.mark.parametrize(
-    "fault",
-    ["408", "429", "429-seconds=0", "500", "502", "503", "529", "html", "empty", "garbage", "shapes", "silent"],
-)
-async def test_a_fault_that_passes_is_only_a_retry(lone: Process, kind: ProviderKind, fault: str) -> None:
-    async with ModelServer(SCRIPT, faults=[f"{fault} times {RETRIES}"]) as server:
-        provider = wire(server, kind, timeout_s=0.5 if fault == "silent" else 5.0)
-        thread = await lone.thread()
-        turn = await lone.run(thread, provider)
-        await provider.close()
-    assert turn.state is TurnState.DONE
-    assert await lone.bodies(thread, AssistantMessage) == [AssistantMessage(SAID)]
-    retried = await lone.payloads(thread, StepRetried)
-    assert [r.attempt for r in retried] == [2, 3]
-    assert len({r.reason for r in retried}) == 1
-    assert server.requests[0] == server.requests[-1]
 
 
 async def test_a_wait_that_is_asked_for_is_kept(kind: ProviderKind) -> None:
@@ -160,46 +61,6 @@ async def test_a_wait_that_is_too_long_ends_at_once_and_says_when_to_come_back(
         await provider.close()
     assert len(server.requests) == 1
     assert f"come back in {when}" in failed.value.line()
-
-
-async def test_a_line_of_ten_mebibytes_is_one_delta(lone: Process, kind: ProviderKind) -> None:
-    async with ModelServer(SCRIPT, faults=["long-line"]) as server:
-        provider = wire(server, kind)
-        thread = await lone.thread()
-        turn = await lone.run(thread, provider)
-        await provider.close()
-    assert turn.state is TurnState.DONE
-    (said,) = await lone.bodies(thread, AssistantMessage)
-    assert len(said.text) == 10 * 1024 * 1024
-    assert len(await lone.payloads(thread, TextDelta)) == 1
-
-
-async def test_input_that_is_no_json_is_told_to_the_model_and_the_turn_goes_on(
-    lone: Process, kind: ProviderKind
-) -> None:
-    tool = FakeTool("look")
-    async with ModelServer(f"text: never said\n---\n{SCRIPT}", faults=["bad-json"]) as server:
-        provider = wire(server, kind)
-        thread = await lone.thread()
-        turn = await lone.run(thread, provider, [tool])
-        await provider.close()
-    assert turn.state is TurnState.DONE
-    assert tool.count == 0
-    (result,) = await lone.bodies(thread, ToolResult)
-    assert result.status is ResultStatus.ERROR
-    assert await lone.bodies(thread, AssistantMessage) == [AssistantMessage(SAID)]
-
-
-async def test_calls_under_one_id_are_two_calls_with_two_results(lone: Process, kind: ProviderKind) -> None:
-    tool = FakeTool("look")
-    async with ModelServer(f"text: never said\n---\n{SCRIPT}", faults=["same-ids"]) as server:
-        provider = wire(server, kind)
-        thread = await lone.thread()
-        turn = await lone.run(thread, provider, [tool])
-        await provider.close()
-    assert turn.state is TurnState.DONE
-    assert sorted(ran["number"] for ran in tool.ran) == [0, 1]
-    assert len({result.call_id for result in await lone.bodies(thread, ToolResult)}) == 2
 
 
 async def test_usage_is_as_the_server_counts_and_missing_usage_is_unknown(kind: ProviderKind) -> None:

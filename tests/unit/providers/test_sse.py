@@ -8,7 +8,7 @@ import random
 import pytest
 
 from quintet.domain.item import user_text
-from quintet.domain.model import Chunk, TextChunk
+from quintet.domain.model import Chunk, Finish, FinishChunk, ReasoningChunk, TextChunk, ToolInput, ToolStart
 from quintet.providers.dialect import BrokenStream, ServerError
 from quintet.providers.script import Say, parse_script
 from quintet.providers.settings import ProviderKind
@@ -125,6 +125,28 @@ def test_an_answer_is_the_same_in_whatever_pieces_it_comes(kind: ProviderKind) -
     assert chunks(kind, *(bytes([byte]) for byte in data)) == whole
     for seed in SEEDS:
         assert chunks(kind, *cut(data, seed)) == whole, f"seed {seed}"
+
+
+@pytest.mark.parametrize("chunk", [TextChunk, ReasoningChunk, ToolInput], ids=["words", "thoughts", "a call's input"])
+@pytest.mark.parametrize("kind", WIRES, ids=str)
+def test_a_delta_of_ten_mebibytes_is_the_same_in_whatever_pieces_it_comes(
+    kind: ProviderKind, chunk: type[TextChunk | ReasoningChunk | ToolInput]
+) -> None:
+    """Most of it two and four bytes a letter, so that nearly every cut goes through one."""
+    text = "é🦊x" * (10 * 1024 * 1024 // 7)
+    made = SPEECHES[dialect_of(kind).path]("m")
+    frames = [made.begin()]
+    if chunk is ToolInput:
+        frames += [made.say(ToolStart("c1", "read")), made.say(ToolInput("c1", text))]
+    else:
+        frames.append(made.say(chunk(text)))  # type: ignore[arg-type]
+    made.say(FinishChunk(Finish.STOP))
+    data = b"".join([*frames, *made.end()])
+    whole = chunks(kind, data)
+    assert "".join(c.text for c in whole if isinstance(c, chunk)) == text
+    for seed in range(3):
+        assert chunks(kind, *cut(data, seed)) == whole, f"seed {seed}"
+    assert chunks(kind, *(data[place : place + 1021] for place in range(0, len(data), 1021))) == whole
 
 
 @pytest.mark.parametrize("kind", WIRES, ids=str)

@@ -23,7 +23,7 @@ from quintet.engine.interactions import OnAsk
 from quintet.tools.shell import ShellTool
 from quintet.tools.shell_profile import ShellSettings, network
 from quintet.workspace.environment import find_program
-from quintet.workspace.sandbox import wall
+from quintet.workspace.sandbox import probe
 from quintet.workspace.sandbox.profile import Network
 from quintet.workspace.sandbox.wall import Sandbox
 from tests.fakes.tool_context import FakeToolContext
@@ -162,6 +162,19 @@ def test_the_setting_is_the_most_a_command_gets(setting: Network | None, open_se
 
 
 @needs_wall
+@pytest.mark.req("mechanisms:M11.open_server")
+@pytest.mark.parametrize(("open_server", "told"), [(False, "with network"), (True, "no network")])
+async def test_commands_cannot_reach_a_server_that_asks_for_no_credentials(
+    tmp_path: Path, workspace: Path, open_server: bool, told: str
+) -> None:
+    async with open_app(str(tmp_path / "home"), "serve") as app:
+        app.hands.open_server = open_server
+        (shell,) = (tool for tool in app.tools if tool.spec.name == "shell")
+        prepared = await shell.prepare({"command": "true"}, CallScope(str(workspace), mode=Mode.ALLOW))
+    assert prepared.notes[0] == f"sandboxed: writes the working directory, {told}"
+
+
+@needs_wall
 @pytest.mark.parametrize(
     ("mode", "confine", "asks", "setting", "note", "wants"),
     [
@@ -196,7 +209,7 @@ async def test_a_request_for_network_that_gets_none_is_told(
 async def test_an_approval_without_sandbox_says_why_and_how_to_mend_it(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wall, "_SYSTEM_PLACES", "")
+    monkeypatch.setattr(probe, "SYSTEM_PLACES", "")
     tool = ShellTool(sandbox=Sandbox({"PATH": "/nowhere"}))
     shown = await tool.prepare({"command": "make"}, CallScope(str(workspace)))
     assert shown.notes[0].startswith("NOT SANDBOXED: it can do whatever you can. bubblewrap is not installed. ")
@@ -236,7 +249,7 @@ async def asked_and_result(
 async def test_where_no_sandbox_works_a_command_is_asked_about_or_refused(
     tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, required: str
 ) -> None:
-    monkeypatch.setattr(wall, "_SYSTEM_PLACES", "")
+    monkeypatch.setattr(probe, "SYSTEM_PLACES", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     config = "" if required == "unset" else f"[sandbox]\nrequired = {required}\n"
     script = 'scope: turn\ntool_call: shell {"command": "echo x > made"}\n---\ntext: end\n'

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from quintet.domain.errors import StorageDamaged, StorageFull, StorageReadOnly
-from quintet.workspace.blobs import Blobs, digest_of
+from quintet.workspace.blobs import _PIECE, Blobs, digest_of
 from tests.fakes.clock import SettableClock
 
 HOUR = 3600
@@ -163,3 +163,13 @@ def test_a_disk_that_takes_nothing_more_is_told_and_nothing_half_written_stays(
         blobs.put(b"too much")
     assert blobs.get(digest_of(b"too much")) is None
     assert [p.name for p in (tmp_path / "blobs").rglob("*") if p.is_file()] == [".lock"]
+
+
+@pytest.mark.req("mechanisms:M8.blobs")
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_a_blob_packed_piece_by_piece_comes_back_whole(blobs, packed, beyond):
+    data = os.urandom(1024) * (2 * _PIECE // 1024) + b"x" * (beyond + 1)
+    contents = [b"", data, data[: _PIECE + beyond]]
+    digests = blobs.put_all(contents, packed=packed)
+    assert [blobs.get(digest) for digest in digests] == contents

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from quintet.workspace.child import Child
+from quintet.workspace.environment import MARKER
 from quintet.workspace.git import Git, GitFailed, read_index
 from quintet.workspace.git_layout import layout_of
 from quintet.workspace.history import WorkspaceHistory
+from quintet.workspace.processes import run_child
 from tests.fakes.clock import SettableClock
 from tests.unit.workspace.hostile import hostile_environment, hostile_repository, trap
 from tests.unit.workspace.repositories import PLAIN, repository, sh, write
@@ -143,3 +146,24 @@ async def test_an_answer_that_never_comes_or_never_ends_is_given_up(tmp_path, mo
         with pytest.raises(GitFailed, match="did not answer"):
             await git.ask("cat-file", "--batch-all-objects", "--batch")
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+async def test_the_machine_is_not_searched_for_processes_that_git_could_have_left(tmp_path, monkeypatch):
+    tree = repository(tmp_path / "tree")
+    layout = layout_of(str(tree))
+    assert layout is not None
+    searched: list[str] = []
+    monkeypatch.setattr("quintet.workspace.process_tree._processes", lambda: searched.append("all") or [])
+    async with Git(os.environ, str(tmp_path / "scratch")).opened(layout, read_index(layout)) as git:
+        assert await git.ask("ls-files", "-z") == b"a.txt\0src/b.txt\0"
+    assert searched == []
+
+
+async def test_what_a_program_of_ours_leaves_in_its_group_all_the_same_is_ended():
+    said: list[bytes] = []
+    words = ("sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!")
+    child = Child(words, "/", {**os.environ, MARKER: f"alone-{os.urandom(8).hex()}"}, 20.0, 1000, alone=True)
+    ended = await run_child(child, lambda stream, data: said.append(data))
+    assert ended.left_behind == 1
+    state = Path(f"/proc/{int(b''.join(said))}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"

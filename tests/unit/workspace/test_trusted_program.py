@@ -8,6 +8,8 @@ import pytest
 
 from quintet.workspace.child import died_of
 from quintet.workspace.trusted_program import Cut, Program, run_program
+from tests.fakes.debugger import ALLOW, held
+from tests.fakes.waiting import until
 
 
 @pytest.fixture
@@ -50,6 +52,16 @@ async def test_the_environment_is_the_one_given(run, monkeypatch):
 async def test_one_that_does_not_end_is_killed_and_what_it_wrote_is_kept(run):
     ran = await asyncio.wait_for(run("import time; print('begun', flush=True); time.sleep(300)", timeout_s=1.0), 20)
     assert (ran.code, ran.output, ran.cut) == (-9, b"begun\n", Cut.TIME)
+
+
+async def test_nobody_waits_for_one_that_was_killed_and_cannot_die(run, tmp_path):
+    code = f"{ALLOW}; import os, time; open('pid', 'w').write(str(os.getpid()) + '!'); time.sleep(300)"
+    running = asyncio.ensure_future(run(code, timeout_s=2.0))
+    told = tmp_path / "pid"
+    await until(lambda: told.exists() and told.read_text().endswith("!"))
+    with held(int(told.read_text()[:-1])):
+        ran = await asyncio.wait_for(running, 20)
+    assert (ran.code, ran.cut) == (-9, Cut.TIME)
 
 
 async def test_one_that_writes_without_end_is_killed(run):

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 
 import msgspec
 
+from quintet.workspace.sandbox.limits import memory_here
 from quintet.workspace.sandbox.mounts import Kind, Mount, in_order
 
-PRIVATE_BYTES = 1 << 30  # of memory, at most, in each directory of the command's own
+# Of memory, at most, in a directory of the command's own; of little memory less, so that all together stay bounded.
+PRIVATE_BYTES = {"/run": 64 << 20, "/dev/shm": 512 << 20}  # noqa: S108
+PRIVATE_OTHERS = 256 << 20
+PRIVATE_SHARE = 16  # none takes more than one part in so many of the machine's memory
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -49,10 +53,15 @@ def arguments(tool: Tool, mounts: Iterable[Mount], cwd: str, *, network: bool, b
         words += _one(tool, mount, blank)
         if mount.kind is Kind.HIDE:
             hidden.append(mount.place)
-    # Last, because places shown inside a hidden directory need a name in it.
-    for place in hidden:
+    # Last, because places shown inside a hidden directory need a name in it. /dev has no size that could be set; its
+    # devices, and what is mounted in it, are written as before.
+    for place in (*hidden, "/dev"):
         words += ["--remount-ro", place]
     return (*words, "--chdir", cwd)
+
+
+def private_bytes(place: str) -> int:
+    return min(PRIVATE_BYTES.get(place, PRIVATE_OTHERS), memory_here() // PRIVATE_SHARE)
 
 
 def _one(tool: Tool, mount: Mount, blank: str) -> list[str]:
@@ -61,7 +70,7 @@ def _one(tool: Tool, mount: Mount, blank: str) -> list[str]:
         case Kind.HIDE:
             return ["--tmpfs", mount.place]
         case Kind.PRIVATE:
-            size = ["--size", str(PRIVATE_BYTES)] if tool.limits_size else []
+            size = ["--size", str(private_bytes(mount.place))] if tool.limits_size else []
             return [*size, "--tmpfs", mount.place]
         case Kind.BLANK:
             return ["--ro-bind", blank, mount.place]

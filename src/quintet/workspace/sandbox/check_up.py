@@ -17,13 +17,20 @@ def check_up(state: State, tool: Tool | None, *, filters: bool, held: Collection
     fix = "" if state.landlock >= 6 else "With Linux 6.12 or newer, abstract sockets are closed with network on too."
     calls = "filtered" if filters else "not filtered on this kind of machine; namespaces and mounts hold alone"
     return [
-        Finding("bubblewrap", tool is not None, version, "" if tool else state.fix),
+        _program(tool, version, state.fix),
         *(Finding(name, state.works, tried, state.fix) for name in ("user namespaces", "network namespace", "masks")),
         Finding("landlock", state.landlock >= 6, level, fix),
         Finding("system calls", filters, calls if state.works else why),
         _cap("process cap", held="pids" in held),
         _cap("memory cap", held="memory" in held),
     ]
+
+
+def _program(tool: Tool | None, version: str, fix: str) -> Finding:
+    if tool is None or tool.limits_size:
+        return Finding("bubblewrap", tool is not None, version, "" if tool else fix)
+    old = f"{version}: too old to limit what a command keeps in /dev/shm, /run and /var/tmp, which is memory"
+    return Finding("bubblewrap", False, old, "Install bubblewrap 0.7 or newer.")
 
 
 def _cap(name: str, *, held: bool) -> Finding:

@@ -54,11 +54,19 @@ def facts(root: str = "/") -> Facts:
     )
 
 
-def install_line(known: Facts) -> str:
+def install_line(known: Facts, package: str = "bubblewrap") -> str:
     for name in known.system:
         if name in _INSTALL:
-            return _INSTALL[name]
-    return "Install the package `bubblewrap` of your distribution."
+            return _named(_INSTALL[name], package)
+    return f"Install the package `{package}` of your distribution."
+
+
+def _named(line: str, package: str) -> str:
+    """The same line for another package; Gentoo sorts by kind."""
+    kinds = {"git": "dev-vcs/git", "ripgrep": "sys-apps/ripgrep"}
+    if "/bubblewrap" in line and package in kinds:
+        return line.replace("sys-apps/bubblewrap", kinds[package])
+    return line.replace("bubblewrap", package)
 
 
 def diagnosed(said: str, program: str, known: Facts) -> tuple[str, str]:

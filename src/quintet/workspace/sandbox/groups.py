@@ -157,7 +157,8 @@ def groups_here() -> Groups:
     if group is None:
         return Groups({})
     try:
-        subprocess.run(group.entering(["true"]), capture_output=True, timeout=TRY_WITHIN_S, check=True)
+        # Not by a name from PATH, which may lead into a workspace: this one runs outside of any wall.
+        subprocess.run(group.entering(["/bin/sh", "-c", ":"]), capture_output=True, timeout=TRY_WITHIN_S, check=True)
     except (OSError, subprocess.SubprocessError):
         return Groups({})
     finally:

@@ -36,13 +36,13 @@ def git_trees(workspace: str) -> tuple[str, ...]:
 
 def guarded(root: str, extra: Iterable[str] = (), *, home: bool = False) -> Guarded:
     """Guards of a workspace; `extra` are further places in it, such as credentials, that are hidden. `home`: it is
-    somebody's, so what shells read there matters more."""
-    return _sorted_out(root, _places(root), _hidden(root, extra), free_while_absent(root, home=home))
+    somebody's, so what programs read there for a person matters too."""
+    return _sorted_out(root, _places(root, home=home), _hidden(root, extra), free_while_absent(root, home=home))
 
 
-def guarded_extra(root: str, extra: Iterable[str] = ()) -> Guarded:
+def guarded_extra(root: str, extra: Iterable[str] = (), *, home: bool = False) -> Guarded:
     """Guards of a directory the person gave to commands beside the workspace: nothing is made in it."""
-    places, hide = _places(root), _hidden(root, extra)
+    places, hide = _places(root, home=home), _hidden(root, extra)
     return _sorted_out(root, places, hide, frozenset({*places, *hide}))
 
 
@@ -58,8 +58,8 @@ def guarded_git(workspace: str, common: str) -> Guarded:
     return Guarded((others, Mount(admin, Kind.WRITE), *found.mounts), found.absent, found.watched)
 
 
-def _places(root: str) -> list[str]:
-    return [*protected_places(root), *nested_places(root)]
+def _places(root: str, *, home: bool) -> list[str]:
+    return [*protected_places(root, home=home), *nested_places(root)]
 
 
 def _hidden(root: str, extra: Iterable[str]) -> set[str]:

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import itertools
 import os
 import pwd
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 
 SOCKETS = "/proc/net/unix"
+_ENTRIES = 64  # a directory with more is not there for sockets
+# Where services of the machine listen, outside of /run, for whoever may do everything.
+SERVICES = (
+    *("/var/lib/docker", "/var/lib/containerd", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd", "/var/lib/libvirt"),
+    *("/var/lib/mysql", "/var/spool/postfix", "/mnt/wslg"),
+)
 
 # In the user's directory. A name may be a directory or a file, and may be a pattern.
 _CREDENTIALS = (
@@ -42,6 +49,8 @@ _CREDENTIALS = (
     *(".pypirc", ".npmrc", ".yarnrc.yml", ".gem/credentials", ".cargo/credentials*", ".m2/settings*.xml"),
     *(".gradle/gradle.properties", ".nuget/NuGet", ".composer/auth.json", ".pgpass", ".my.cnf", ".vault-token"),
     *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".lesshst"),
+    # Machines and containers of the person's, whose sockets come and go.
+    *(".colima", ".lima", ".orbstack", ".rd", ".minikube", ".vagrant.d"),
     *(".mozilla", ".thunderbird", ".electrum", ".bitcoin", ".ethereum", ".Xauthority", ".ICEauthority"),
     # Other agents, whose keys and bypass flags are as good as ours.
     *(
@@ -141,6 +150,29 @@ def listening_sockets(table: str = SOCKETS) -> tuple[str, ...]:
                 if _is_socket(real):
                     found[real] = None
     return tuple(found)
+
+
+def socket_directories(sockets: Iterable[str]) -> tuple[str, ...]:
+    """Of the directories these lie in, those that are there for sockets alone: hidden as a whole, they also hide what
+    is made there later. A cover on a socket itself falls when whoever listens there begins anew."""
+    directories = dict.fromkeys(os.path.dirname(path) for path in sockets)
+    there = (*SERVICES, *filter(_for_sockets, directories))
+    return tuple(dict.fromkeys(os.path.realpath(place) for place in there if os.path.isdir(place)))
+
+
+def _for_sockets(directory: str) -> bool:
+    try:
+        with os.scandir(directory) as entries:
+            some = list(itertools.islice(entries, _ENTRIES + 1))
+            return len(some) <= _ENTRIES and all(map(_beside_sockets, some))
+    except OSError:
+        return False
+
+
+def _beside_sockets(entry: os.DirEntry[str]) -> bool:
+    if entry.is_symlink() or entry.is_dir():
+        return False
+    return entry.name.endswith((".pid", ".lock")) or _is_socket(entry.path)
 
 
 def _relative(inode: str, name: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Runs inside bubblewrap, just before the command: limits, Landlock, a filter of system calls, then the command itself.
 
 Given to a bare interpreter as text (`-I -S -c`), so it imports nothing of Quintet. What it cannot do ends it: a command
-behind half a wall is not run. Words: `write=PATH` `limit=NAME:SOFT` `unset=NAME` `tell` `--` command.
+behind half a wall is not run. Nor is one whose scripts are not what was approved: this is the last moment to look.
+Words: `write=PATH` `limit=NAME:SOFT` `unset=NAME` `same=SHA256:PATH` `tell` `--` command.
 """
 
 import ctypes
@@ -10,6 +11,8 @@ import struct
 import sys
 
 FAILED = 125
+CHANGED = 124
+LONGEST_SCRIPT = 16 * 1024 * 1024
 C = ctypes.CDLL(None, use_errno=True)
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every machine
 NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
@@ -52,8 +55,14 @@ def main(words: list[str]) -> None:
             os.write(1, f"landlock={abi} filter={int(filtered)}\n".encode())
         import _signal  # type: ignore[import-not-found]  # `signal` itself takes a millisecond to import
 
-        for number in (13, 25):  # Python ignores SIGPIPE and SIGXFSZ; the command must not inherit that
+        # Python ignores SIGPIPE and SIGXFSZ, and whoever started Quintet (nohup, a shell in the background) SIGHUP,
+        # SIGINT, SIGQUIT or SIGTERM: the command must not inherit that.
+        for number in (1, 2, 3, 13, 15, 25):
             _signal.signal(number, _signal.SIG_DFL)
+        for name, value in given:
+            if name == "same" and not same(*value.split(":", 1)):
+                os.write(2, f"quintet: {value.partition(':')[2]} was changed\n".encode(errors="surrogateescape"))
+                os._exit(CHANGED)
     except Exception as error:
         os.write(2, f"quintet: the sandbox could not be completed: {error}\n".encode())
         os._exit(FAILED)
@@ -78,6 +87,18 @@ def limit(name: str, soft: str) -> None:
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     resource.setrlimit(number, (wanted, wanted))
+
+
+def same(digest: str, path: str) -> bool:
+    """Whether this file holds what it held. Never waits for a pipe, and follows no link."""
+    import hashlib
+
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            return hashlib.sha256(file.read(LONGEST_SCRIPT + 1)).hexdigest() == digest
+    except OSError:
+        return False
 
 
 def landlock(writable: list[str]) -> int:

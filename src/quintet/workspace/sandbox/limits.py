@@ -46,7 +46,7 @@ def usual_caps(
     """The defaults where nothing is said: 1,024 processes, half of the memory but at most 8 GiB, files of 4 GiB."""
     return Caps(
         max_processes or PROCESSES,
-        max_memory_mib * MIB if max_memory_mib else min(_memory() // 2, MEMORY_MOST),
+        max_memory_mib * MIB if max_memory_mib else min(memory_here() // 2, MEMORY_MOST),
         max_file_mib * MIB if max_file_mib else FILE,
     )
 
@@ -85,7 +85,7 @@ def processes_here() -> int:
         return 0
 
 
-def _memory() -> int:
+def memory_here() -> int:
     """Bytes this process could use: the machine's, or less where its container has less."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:

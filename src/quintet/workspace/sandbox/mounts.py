@@ -46,6 +46,12 @@ def in_order(mounts: Iterable[Mount]) -> list[Mount]:
     return list(kept.values())
 
 
+def seen(mounts: Iterable[Mount], path: str) -> bool:
+    """Whether what is at this path outside is what is there inside."""
+    around = _around((*parts(path), ""), {parts(mount.place): mount for mount in in_order(mounts)})
+    return around is None or not (around.covers or around.kind is Kind.BLANK)
+
+
 def _around(key: tuple[str, ...], kept: dict[tuple[str, ...], Mount]) -> Mount | None:
     """The innermost mount a place lies in."""
     for length in range(len(key) - 1, -1, -1):

@@ -11,9 +11,8 @@ import select
 import signal
 import subprocess
 
-from quintet.workspace.process_tree import GRACE_S, children, descendants
+from quintet.workspace.process_tree import DEAD_WITHIN_S, GRACE_S, children, descendants, reaped
 
-DEAD_WITHIN_S = 1.5
 ASKED = 4_096  # processes that get their SIGTERM; beyond that nobody is tidying up
 
 
@@ -65,7 +64,7 @@ class WalledTree:
         if first is not None:
             select.select([first], [], [], DEAD_WITHIN_S)
             os.close(first)
-        self._process.wait()
+        reaped(self._process, DEAD_WITHIN_S)
 
     def _first(self) -> int | None:
         """A handle on the first process inside. None: it has not begun, and dies with its parent; or it is over."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 
 import msgspec
 
 from quintet.domain.errors import Invalid
+from quintet.workspace.protected import home_of_owner
 from quintet.workspace.sandbox.aliases import aliases
 from quintet.workspace.sandbox.guards import Guarded, git_trees, guarded, guarded_extra, guarded_git
-from quintet.workspace.sandbox.hidden import credential_places, listening_sockets
+from quintet.workspace.sandbox.hidden import credential_places, listening_sockets, socket_directories
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
 from quintet.workspace.sandbox.profile import Profile
 
@@ -67,7 +67,7 @@ def plan(profile: Profile, own: Own) -> Plan:
     guards = list(_guards(workspace, trees, credentials | set(ours), own))
     for guard in guards:
         mounts += guard.mounts
-    mounts += [Mount(path, Kind.BLANK) for path in listening_sockets()]
+    mounts += _sockets((*trees, workspace))
     mounts += _system(profile)
     mounts += _shown(mounts, own.needed, network=profile.network == "on")
     return Plan(
@@ -122,32 +122,31 @@ def _hiding(places: Iterable[str]) -> Iterator[Mount]:
             yield Mount(place, Kind.BLANK)
 
 
+def _sockets(shown: Sequence[str]) -> Iterator[Mount]:
+    """In what is `shown` one by one: a command may have to make its own beside them."""
+    sockets = listening_sockets()
+    for place in socket_directories(sockets):
+        if not any(lies_in(place, tree) or lies_in(tree, place) for tree in shown):
+            yield Mount(place, Kind.HIDE)
+    for path in sockets:
+        yield Mount(path, Kind.BLANK)
+
+
 def _guards(workspace: str, trees: Sequence[str], hidden: set[str], own: Own) -> Iterator[Guarded]:
     for tree in dict.fromkeys(trees):
         inner = [place for place in hidden if lies_in(place, tree) and place != tree]
         if tree in git_trees(workspace):
             yield guarded_git(workspace, tree)
         elif tree == workspace:
-            yield guarded(tree, inner, home=tree in _homes(tree, own))
+            yield guarded(tree, inner, home=_is_home(tree, own))
         else:
-            yield guarded_extra(tree, inner)
+            yield guarded_extra(tree, inner, home=_is_home(tree, own))
 
 
-def _homes(tree: str, own: Own) -> set[str]:
-    """The homes this directory could be: ours, or its owner's."""
-    return {
-        os.path.realpath(place) for place in (own.environment.get("HOME", ""), _home_of(os.stat(tree).st_uid)) if place
-    }
-
-
-@cache
-def _home_of(user: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(user).pw_dir
-    except KeyError:
-        return ""
+def _is_home(tree: str, own: Own) -> bool:
+    """Ours, or its owner's."""
+    ours = own.environment.get("HOME", "")
+    return tree == home_of_owner(tree) or (bool(ours) and tree == os.path.realpath(ours))
 
 
 def _system(profile: Profile) -> Iterator[Mount]:

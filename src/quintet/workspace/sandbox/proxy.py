@@ -1,6 +1,7 @@
 """The one way out for a command with an allow-list: an HTTP proxy on a Unix socket, which the sandbox shows inside.
 
-A name is looked up once and stays with what was found, so it cannot be made to mean another machine later. Addresses
+A name is looked up once and stays with what was found, so it cannot be made to mean another machine later. Of very many
+names the one asked for longest ago is forgotten; asked for again, it is looked up and checked like a new one. Addresses
 of this machine and its network are refused, unless the person listed that very address.
 """
 
@@ -23,6 +24,7 @@ from quintet.workspace.web.urls import WebUrl, parse_url
 
 SOCKET = "net.sock"
 CONNECTIONS = 128
+PINNED = 1_024  # names remembered; only an entry with a star can stand for so many
 HEAD_S = 15.0
 LARGEST_HEAD = 32 * 1024
 Told = Callable[[str], None]
@@ -145,10 +147,17 @@ class Proxy:
         return await connect(await self._addresses(url.host), url.port, shown=f"{url.host.text}:{url.port}")
 
     def _addresses(self, host: Host) -> Awaitable[list[Address]]:
-        task = self._pinned.get(host)
-        if task is None:
-            task = self._pinned[host] = asyncio.create_task(self._look_up(host))
+        task = self._pinned.pop(host, None) or asyncio.create_task(self._look_up(host))
+        self._pinned[host] = task  # last, as the one asked for latest
+        self._forget_oldest()
         return asyncio.shield(task)
+
+    def _forget_oldest(self) -> None:
+        """Those still being looked up stay, so that the end finds them; they are as many as connections at most."""
+        over = len(self._pinned) - PINNED
+        done = [host for host, task in self._pinned.items() if task.done()] if over > 0 else []
+        for host in done[:over]:
+            del self._pinned[host]
 
     async def _look_up(self, host: Host) -> list[Address]:
         if host.address is not None:
@@ -156,7 +165,7 @@ class Proxy:
         try:
             addresses = await resolved(host, self._resolve)
         except Unreachable:
-            del self._pinned[host]  # nothing was found that could be pinned
+            self._pinned.pop(host, None)  # nothing was found that could be pinned
             raise
         for address in addresses:
             if why := self._refuse(address):

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator
 
 from quintet.domain.errors import StorageReadOnly
+from quintet.workspace.sandbox.command_trees import remove
 
 _PRIVATE = 0o700
 
@@ -91,7 +92,7 @@ class Rooms:
 
     def close(self) -> None:
         if self._own:
-            _remove(self._own)
+            remove(self._own)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{self._own}.lock")
             os.close(self._lock)
@@ -115,7 +116,7 @@ def _sweep(directory: str) -> None:
     for name in os.listdir(directory):
         if name.endswith(".lock"):
             with contextlib.suppress(OSError), _dead(os.path.join(directory, name)):
-                _remove(os.path.join(directory, name.removesuffix(".lock")))
+                remove(os.path.join(directory, name.removesuffix(".lock")))
                 os.unlink(os.path.join(directory, name))
 
 
@@ -127,16 +128,3 @@ def _dead(lock: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _remove(tree: str) -> None:
-    """A whole tree, also where a command left directories that even their owner may not write."""
-    import shutil
-
-    for place, directories, _ in os.walk(tree):
-        for name in directories:
-            path = os.path.join(place, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):
-                    os.chmod(path, _PRIVATE)
-    shutil.rmtree(tree, ignore_errors=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,19 +12,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from quintet.domain.errors import Busy, QuintetError
-from quintet.workspace.environment import find_program
+from quintet.domain.errors import Busy
 from quintet.workspace.sandbox import watched
-from quintet.workspace.sandbox.bubblewrap import Tool, arguments, version_in
+from quintet.workspace.sandbox.bubblewrap import Tool, arguments
 from quintet.workspace.sandbox.check_up import check_up
-from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
 from quintet.workspace.sandbox.groups import Group, Groups, groups_here
 from quintet.workspace.sandbox.limits import Caps
-from quintet.workspace.sandbox.mounts import Mount
+from quintet.workspace.sandbox.mounts import Mount, seen
 from quintet.workspace.sandbox.placeholders import Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
+from quintet.workspace.sandbox.probe import found_tool, probed
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
+from quintet.workspace.sandbox.scratch import Scratches
 from quintet.workspace.sandbox.under_way import UnderWay
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ if TYPE_CHECKING:
     from quintet.workspace.web.addresses import Refusing
     from quintet.workspace.web.resolving import Resolve
 
-PROBE_WITHIN_S = 5.0
 REFUSALS = 100  # kept of one command
-_SYSTEM_PLACES = "/usr/bin:/bin:/usr/local/bin"  # what distributions' own rules allow lies here
 
 
 class Confined(msgspec.Struct, frozen=True):
@@ -44,7 +41,11 @@ class Confined(msgspec.Struct, frozen=True):
     argv: Sequence[str]
     environment: Mapping[str, str]
     put_back: list[watched.PutBack] = msgspec.field(default_factory=list)  # afterwards: what it may not change, and did
+    emptied: int = 0  # bytes that were removed from its temporary directory before, because they were too many
     refused: Sequence[str] = ()  # fills while it runs: what its allow-list did not let through, each once
+
+
+_SetUp = tuple[Plan, Placeholders, int]  # for one command; the last as in Confined.emptied
 
 
 class Sandbox:
@@ -77,6 +78,7 @@ class Sandbox:
         self._filters = False  # system calls, inside
         self._groups = Groups({})
         self._under_way = UnderWay()
+        self._scratches = Scratches()
         self._looking = asyncio.Lock()
 
     async def state(self) -> State:
@@ -125,20 +127,24 @@ class Sandbox:
         environment: Mapping[str, str],
         profile: Profile,
         limits: Sequence[tuple[str, int]] = (),
+        scripts: Sequence[tuple[str, str]] = (),
     ) -> AsyncIterator[Confined]:
         """The command inside the wall, ready to spawn; what had to be set up for it is taken down on the way out.
 
-        `limits` are names of RLIMIT_… with their bounds. Leave only when every process of the command has ended.
+        `limits` are names of RLIMIT_… with their bounds; `scripts` are files, each with the SHA-256 it must have when
+        the command begins, or it does not. Leave only when every process of the command has ended.
         """
         if isinstance(profile.network, tuple) and profile.network:
             refused: list[str] = []
             async with self._way_out(profile.network, refused) as out:
                 before = (_interpreter(), *out.words, *_unset(environment), "--")
                 outer = {**environment, **out.environment}
-                async with self._walled((*before, *argv), cwd, outer, profile, limits, (out.mount,)) as confined:
+                async with self._walled(
+                    (*before, *argv), cwd, outer, profile, limits, scripts, (out.mount,)
+                ) as confined:
                     yield msgspec.structs.replace(confined, refused=refused)
         else:
-            async with self._walled(argv, cwd, environment, profile, limits) as confined:
+            async with self._walled(argv, cwd, environment, profile, limits, scripts) as confined:
                 yield confined
 
     def _way_out(self, hosts: Sequence[str], refused: list[str]) -> AbstractAsyncContextManager[WayOut]:
@@ -159,16 +165,18 @@ class Sandbox:
         environment: Mapping[str, str],
         profile: Profile,
         limits: Sequence[tuple[str, int]],
+        scripts: Sequence[tuple[str, str]],
         mounts: Sequence[Mount] = (),
     ) -> AsyncIterator[Confined]:
-        planned, held = await self._set_up_wholly(profile)
+        planned, held, emptied = await self._set_up_wholly(profile)
         try:
             before = watched.remember(planned.watched)
             under_way = self._under_way.there(profile.workspace)
             inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
             planned = planned.with_more(mounts)
             words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
-            confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY})
+            words += [f"same={said}:{path}" for path, said in scripts if seen(planned.mounts, path)]
+            confined = Confined((*words, "--", *argv), {**inside, "TMPDIR": TEMPORARY}, emptied=emptied)
             try:
                 yield confined
             finally:
@@ -179,9 +187,9 @@ class Sandbox:
         finally:
             held.release()
             # In a thread, which a cancel does not stop: it may have to wait for another process.
-            await asyncio.shield(asyncio.to_thread(self._tidy_workspace, profile.workspace))
+            await asyncio.shield(asyncio.to_thread(self._leave, profile))
 
-    async def _set_up_wholly(self, profile: Profile) -> tuple[Plan, Placeholders]:
+    async def _set_up_wholly(self, profile: Profile) -> _SetUp:
         """In a thread, which a cancel does not stop: what it made is then taken down when it has ended."""
         work = asyncio.ensure_future(asyncio.to_thread(self._set_up, profile))
         try:
@@ -190,14 +198,16 @@ class Sandbox:
             work.add_done_callback(lambda done: self._take_down_late(profile, done))
             raise
 
-    def _take_down_late(self, profile: Profile, done: asyncio.Future[tuple[Plan, Placeholders]]) -> None:
+    def _take_down_late(self, profile: Profile, done: asyncio.Future[_SetUp]) -> None:
         if not done.cancelled() and done.exception() is None:
             done.result()[1].release()
-            done.get_loop().run_in_executor(None, self._tidy_workspace, profile.workspace)
+            done.get_loop().run_in_executor(None, self._leave, profile)
 
-    def _tidy_workspace(self, workspace: str) -> None:
+    def _leave(self, profile: Profile) -> None:
+        if profile.scratch:
+            self._scratches.leave(profile.scratch)
         with contextlib.suppress(OSError):
-            self._tidy(self._rooms.notes(workspace))
+            self._tidy(self._rooms.notes(profile.workspace))
 
     def _tidy(self, notes: str) -> None:
         with contextlib.suppress(OSError, Busy):  # full disk, or in use: the notes stay as they are, for the next one
@@ -221,11 +231,17 @@ class Sandbox:
         for notes in self._rooms.all_notes():
             self._tidy(notes)
 
-    def _set_up(self, profile: Profile) -> tuple[Plan, Placeholders]:
+    def _set_up(self, profile: Profile) -> _SetUp:
         planned = plan(profile, self._own())
-        held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
-        open_ones = self._under_way.theirs(profile.workspace)
-        return planned.without(held.make(planned.absent, planned.covered) | open_ones), held
+        emptied = self._scratches.enter(profile.scratch) if profile.scratch else 0
+        try:
+            held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
+            open_ones = self._under_way.theirs(profile.workspace)
+            refused = held.make(planned.absent, planned.covered)
+        except BaseException:
+            self._leave(profile)
+            raise
+        return planned.without(refused | open_ones), held, emptied
 
     def _own(self) -> Own:
         hidden = (*self._hidden, self._rooms.base)
@@ -241,7 +257,7 @@ class Sandbox:
         network: bool,
         tell: bool = False,
     ) -> list[str]:
-        tool = self._tool or self._found_tool()
+        tool = self._tool = self._tool or found_tool(self._environment)
         assert tool is not None, "only asked for where the state says that it works"
         words = [tool.path, *arguments(tool, planned.mounts, cwd, network=network, blank=self._rooms.blank())]
         words += ["--", *self._launch(), *(f"write={place}" for place in ("/dev", *planned.writable))]
@@ -255,51 +271,21 @@ class Sandbox:
                 self._launcher = (_interpreter(), "-I", "-S", "-c", file.read())
         return self._launcher
 
-    def _found_tool(self) -> Tool | None:
-        """The system's own program before one from PATH."""
-        path = find_program("bwrap", {"PATH": _SYSTEM_PLACES}) or find_program("bwrap", self._environment)
-        if path is None:
-            return None
-        said = subprocess.run([path, "--version"], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
-        self._tool = Tool(path, version_in(said.stdout.decode("utf-8", "replace")))
-        return self._tool
-
     def _probe(self) -> State:
         if not self._enabled:
             why = "The sandbox is switched off in config.toml."
             return State(False, why=why, fix='Remove `mode = "off"` from [sandbox].')
-        if sys.platform != "linux":
-            return State(False, why=f"There is no sandbox for {sys.platform}.", fix="Run Quintet on Linux.")
-        try:
-            tool = self._found_tool()
-            if tool is None:
-                return State(False, why="bubblewrap is not installed.", fix=install_line(facts()))
-            said = self._tried()
-            if "userns" in said and not said.startswith("landlock="):
-                # Installed with the setuid bit it cannot; the filter of system calls refuses namespaces anyway.
-                self._tool = Tool(tool.path, (0, 7))
-                said = self._tried()
-        except (OSError, subprocess.SubprocessError, QuintetError) as error:
-            return State(False, why=f"It could not be tried: {error}.", fix="Look at the home's modes and free space.")
-        if not said.startswith("landlock="):
-            return State(False, "none", *diagnosed(said, tool.path, facts()))
-        told = dict(word.split("=") for word in said.split())
-        self._filters = told["filter"] == "1"
-        return State(True, "bubblewrap", landlock=int(told["landlock"]))
+        found = probed(self._environment, self._look_home)
+        self._tool, self._filters = found.tool, found.filters
+        return found.state
 
-    def _tried(self) -> str:
-        """The real profile around a look at our own home: what the launcher told, or what went wrong."""
-        import tempfile  # dear, and not needed before the first command
-
-        with tempfile.TemporaryDirectory(prefix="quintet-probe-") as place:
-            profile = Profile(os.path.realpath(place))
-            words = self._words(plan(profile, self._own()), profile.workspace, {}, (), network=False, tell=True)
-            look = ("/bin/sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
-            tried = subprocess.run([*words, "--", *look], capture_output=True, timeout=PROBE_WITHIN_S, check=False)
-        if tried.returncode or not tried.stdout:
-            return tried.stderr.decode("utf-8", "replace").strip()
-        told, _, seen = tried.stdout.decode("utf-8", "replace").partition("\n")
-        return "Quintet's own directory can be seen inside." if seen else told
+    def _look_home(self, tool: Tool, workspace: str) -> list[str]:
+        """The real profile around a look at our own home."""
+        self._tool = tool
+        profile = Profile(workspace)
+        words = self._words(plan(profile, self._own()), workspace, {}, (), network=False, tell=True)
+        look = ("/bin/sh", "-c", 'ls -A -- "$1" 2>&-; exit 0', "sh", self._home or self._rooms.base)
+        return [*words, "--", *look]
 
 
 def _unset(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.req("security:S32")
 CAPS = Caps(processes=10, memory=100 * MIB, file=MIB)
 V1 = "30 20 0:1 {top} /groups/{name} rw - cgroup cgroup rw,{name}\n"
 V2 = "30 20 0:1 / /groups rw - cgroup2 cgroup2 rw,nsdelegate\n"
+needs_memory = pytest.mark.skipif(
+    "memory" not in places(), reason="no group that counts memory can be made here, or only in one that is not ours"
+)
 needs_groups = pytest.mark.skipif("pids" not in places(), reason="no control group can be made here")
 
 
@@ -198,3 +202,59 @@ def test_a_command_that_cannot_enter_does_not_run(here: Groups) -> None:
     assert group.remove()
     done = subprocess.run(group.entering(["echo", "ran"]), capture_output=True, timeout=10, check=False)
     assert (done.returncode, done.stdout) == (125, b"")
+
+
+@needs_memory
+def test_who_takes_more_memory_than_the_cap_is_ended_by_the_kernel_and_told(here: Groups, spawned) -> None:
+    group = here.made(CAPS)
+    assert group is not None
+    process = spawned(group, "exec python3 -c 'b = bytearray(400 * 2**20)\nfor i in range(0, len(b), 4096): b[i] = 1'")
+    assert process.wait(20) == -9
+    assert group.hit() == "memory"
+    here.discard(group)
+    wait_until(group.remove, 5)
+
+
+# --- a real tree of version 2, with or without controllers ------------------------------------------------------------
+@pytest.fixture
+def real_2() -> Iterator[str]:
+    """A group made at the top of what we are given; where that is somebody else's group, nothing is made in it."""
+    own = dict(group_places._own_groups("/")).get("")
+    tops = [point for kind, top, point, _ in group_places._mounts("/") if kind == "cgroup2" and top == own]
+    usable = [top for top in tops if os.access(f"/{top}", os.W_OK)]
+    if not usable:
+        pytest.skip("no tree of control groups version 2 whose top is ours to write")
+    made = f"/{usable[0]}/quintet-test-{os.getpid()}"
+    os.mkdir(made)
+    try:
+        yield made
+    finally:
+        for pid in Path(made, "cgroup.procs").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+        wait_until(lambda: not Path(made, "cgroup.procs").read_text(), 5)
+        os.rmdir(made)
+
+
+def test_in_a_real_tree_of_version_2_a_program_enters_is_seen_and_is_ended(real_2: str, spawned) -> None:
+    """Doors, members and the end need no controller; the caps themselves do."""
+    group = Group(os.path.basename(real_2), {"pids": Place(os.path.dirname(real_2), True)})
+    process = spawned(group, "setsid --fork sleep 600 <&- >&- 2>&-; grep ^0: /proc/self/cgroup; echo ready; read word")
+    assert process.stdout.readline() == f"0::/{os.path.basename(real_2)}\n".encode()
+    assert process.stdout.readline() == b"ready\n"
+    assert len(group.members()) == 2
+    assert group.members(1) == group.members()[:1]
+    assert not group.remove()  # somebody is in it
+    group.strike()
+    assert process.wait(5) == -9
+    wait_until(lambda: not group.members(), 5)
+
+
+def test_in_a_real_tree_of_version_2_the_mark_of_a_delegated_group_is_read(real_2: str) -> None:
+    assert not group_places._delegated(real_2)
+    try:
+        os.setxattr(real_2, group_places.DELEGATED, b"1")
+    except OSError as error:
+        pytest.skip(f"this kernel keeps no marks on groups: {error.strerror}")
+    assert group_places._delegated(real_2)
+    assert group_places._delegated_above(f"{real_2}/main")
+    assert group_places._unified(real_2, "no-such-controller", at_top=False) is None

@@ -7,7 +7,9 @@ import pwd
 import socket
 from pathlib import Path
 
-from quintet.workspace.sandbox.hidden import credential_places, listening_sockets
+import pytest
+
+from quintet.workspace.sandbox.hidden import credential_places, listening_sockets, socket_directories
 
 HEAD = "Num       RefCount Protocol Flags    Type St Inode Path\n"
 
@@ -69,3 +71,25 @@ def test_names_without_a_socket_and_abstract_ones_are_left_out(tmp_path: Path) -
     table.write_text(HEAD + "\n".join(rows))
     assert listening_sockets(str(table)) == ()
     assert listening_sockets(str(tmp_path / "absent")) == ()
+
+
+@pytest.mark.req("security:S27b")
+@pytest.mark.parametrize(
+    ("beside", "hidden"),
+    [
+        ([], True),
+        (["server.pid", "a.lock"], True),
+        (["notes.txt"], False),
+        (["below/"], False),
+        ([f"{number}.pid" for number in range(70)], False),
+    ],
+)
+def test_a_directory_that_is_there_for_sockets_alone_is_hidden_whole(
+    tmp_path: Path, beside: list[str], hidden: bool
+) -> None:
+    for name in beside:
+        (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).touch()
+    with socket.socket(socket.AF_UNIX) as named:
+        named.bind(str(tmp_path / "s.sock"))
+        assert (str(tmp_path) in socket_directories([str(tmp_path / "s.sock")])) is hidden
+    assert str(tmp_path / "gone") not in socket_directories([str(tmp_path / "gone" / "s.sock")])

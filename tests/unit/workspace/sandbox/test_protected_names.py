@@ -13,6 +13,7 @@ import pytest
 from quintet.domain.errors import Invalid
 from quintet.domain.tool import CallScope
 from quintet.tools.builtin import builtin_tools
+from quintet.workspace.protected import is_protected
 from quintet.workspace.sandbox.profile import Profile
 from tests.fakes.stage import Stage, needs_bubblewrap, spawn, staged
 
@@ -161,16 +162,85 @@ async def test_a_rebase_that_a_command_began_is_told_and_the_next_one_may_go_on_
     assert (rebase / "git-rebase-todo").read_text() == "noop\n"
 
 
+HOME_NAMES = [
+    *(".gitconfig", ".config/git/config", ".config/git/attributes", ".config/git/ignore", ".config/git/hooks/pre-push"),
+    *(".config/fish/config.fish", ".config/fish/conf.d/a.fish", ".config/zsh/.zshrc", ".bash_aliases", ".inputrc"),
+    *(
+        ".ssh/authorized_keys",
+        ".ssh/config",
+        ".ssh/rc",
+        ".config/autostart/a.desktop",
+        ".config/systemd/user/a.service",
+    ),
+    *(
+        ".local/bin/git",
+        ".cargo/bin/rg",
+        ".local/lib/python3.11/site-packages/a.pth",
+        ".vimrc",
+        ".config/nvim/init.lua",
+    ),
+]
+
+
 @pytest.mark.req("security:S28")
 @pytest.mark.parametrize("there", [True, False])
-async def test_in_the_persons_directory_no_command_writes_what_git_always_reads(stage: Stage, there: bool) -> None:
-    """It names programs, and git runs them."""
-    settings = stage.user / ".gitconfig"
+async def test_in_a_home_no_command_writes_what_programs_read_for_a_person_everywhere(
+    stage: Stage, there: bool
+) -> None:
+    """They name programs, or are programs, and run outside of any wall."""
     if there:
-        settings.write_text("[user]\n\tname = somebody\n")
+        for name in HOME_NAMES:
+            (stage.user / name).parent.mkdir(parents=True, exist_ok=True)
+            (stage.user / name).write_text("mine\n")
+    before = tree(stage.user)
+    names, parents = " ".join(HOME_NAMES), ".config .config/git .local .local/bin .cargo .ssh"
+    attempts = 'mkdir -p "$(dirname $n)"; echo evil >> $n && echo wrote $n; rm -rf $n && mkdir $n/ && echo made $n'
+    rename = '"$PY" -c "import os, sys; os.rename(sys.argv[1], sys.argv[2])" $d moved && echo moved $d'
+    script = f"exec 2>&-; for n in {names}; do {attempts}; done; for d in {parents}; do {rename}; done; echo end"
+    done = await stage.run(script, Profile(str(stage.user)), cwd=stage.user)
+    assert done.stdout == "end\n"
+    assert tree(stage.user) == before
+
+
+@pytest.mark.req("security:S28")
+async def test_in_a_home_git_itself_obeys_nothing_that_a_command_left(stage: Stage) -> None:
+    evil = f"printf '[core]\\n\\tfsmonitor = touch {stage.outside}/ran\\n'"
+    (stage.user / ".config/git").mkdir()
+    await stage.run(f"{evil} > .config/git/config", Profile(str(stage.user)), cwd=stage.user)
+    variables = {"PATH": os.environ["PATH"], "HOME": str(stage.user)}
+    words = ["git", "-C", str(stage.workspace), "status"]
+    await asyncio.to_thread(subprocess.run, words, env=variables, capture_output=True, timeout=30, check=True)
+    assert not (stage.outside / "ran").exists()
+
+
+@pytest.mark.req("security:S28")
+async def test_what_a_command_puts_among_the_programs_of_a_home_is_moved_aside(stage: Stage) -> None:
+    """`bin` has no dot, so nothing stands in for it while it is absent."""
     profile = Profile(str(stage.user))
-    command = "printf '[core]\\n\\tfsmonitor = evil\\n' >> .gitconfig"
-    done = await stage.run(command, profile, cwd=stage.user)
-    assert done.returncode != 0
-    assert settings.exists() is there
-    assert not there or "evil" not in settings.read_text()
+    argv = ("/bin/bash", "-c", "mkdir bin; echo x > bin/git")
+    async with stage.sandbox.confined(argv, str(stage.user), {"PATH": os.environ["PATH"]}, profile) as inside:
+        await asyncio.to_thread(spawn, inside.argv, str(stage.user), inside.environment)
+    assert [(one.place, one.aside) for one in inside.put_back] == [
+        (str(stage.user / "bin"), str(stage.user / "bin.from-command"))
+    ]
+    assert not (stage.user / "bin").exists()
+
+
+@pytest.mark.req("security:S28")
+async def test_what_matters_in_a_home_is_any_file_elsewhere(stage: Stage) -> None:
+    names = [name for name in HOME_NAMES if name != ".gitconfig"]
+    done = await stage.run(
+        f'for n in bin/git {" ".join(names)}; do mkdir -p "$(dirname $n)"; echo x > $n || echo $n; done'
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert all((stage.workspace / name).read_text() == "x\n" for name in names)
+
+
+@pytest.mark.req("security:S29")
+@pytest.mark.parametrize("name", [*HOME_NAMES, "bin/git"])
+def test_in_a_home_no_file_tool_writes_one_of_them(stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_protected(str(stage.user), name) is (name == ".gitconfig")
+    monkeypatch.setenv("HOME", str(stage.user))
+    assert is_protected(str(stage.user), name)
+    assert is_protected(str(stage.user), name.upper())
+    assert not is_protected(str(stage.user), ".config/mine/settings")

@@ -259,6 +259,16 @@ async def test_a_name_that_was_not_found_is_looked_up_again(way):
         assert (await out.get(f"http://a.example.org:{server.port}/")).endswith(b"there")
 
 
+@pytest.mark.req("security:S31")
+async def test_of_very_many_names_the_one_asked_for_longest_ago_is_forgotten(way, monkeypatch):
+    monkeypatch.setattr(proxy, "PINNED", 2)
+    names = Names()
+    async with serving(reply(200, "there")) as server, way(f"*.example.org:{server.port}", names=names) as out:
+        for name in ("a", "b", "a", "c", "a", "b"):  # `a` is asked for again and again, so `b` goes
+            assert (await out.get(f"http://{name}.example.org:{server.port}/")).endswith(b"there")
+    assert names.asked == [f"{name}.example.org" for name in ("a", "b", "c", "b")]
+
+
 # --- limits and the end -------------------------------------------------------------------------------------------
 async def test_no_more_connections_than_allowed_are_served_at_once(way, monkeypatch):
     monkeypatch.setattr(proxy, "CONNECTIONS", 2)

@@ -72,7 +72,7 @@ async def test_a_program_that_fails_is_no_sandbox(stage: Stage, monkeypatch: pyt
     broken.mkdir()
     (broken / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n")
     (broken / "bwrap").chmod(0o755)
-    monkeypatch.setattr("quintet.workspace.sandbox.wall._SYSTEM_PLACES", str(broken))
+    monkeypatch.setattr("quintet.workspace.sandbox.probe.SYSTEM_PLACES", str(broken))
     monkeypatch.setattr("quintet.workspace.environment.SYSTEM", {str(broken)})
     sandbox = Sandbox({**stage.environment, "PATH": str(broken)}, home=str(stage.home))
     state = await sandbox.state()
@@ -85,7 +85,7 @@ async def test_a_program_that_fails_is_no_sandbox(stage: Stage, monkeypatch: pyt
 async def test_without_the_program_the_line_to_install_it_is_given(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quintet.workspace.sandbox.wall._SYSTEM_PLACES", str(stage.outside))
+    monkeypatch.setattr("quintet.workspace.sandbox.probe.SYSTEM_PLACES", str(stage.outside))
     sandbox = Sandbox({**stage.environment, "PATH": str(stage.outside)}, home=str(stage.home))
     state = await sandbox.state()
     assert not state.works

@@ -1,0 +1,90 @@
+"""A look into a journal without opening it as its processes do: no lock, no log, nothing brought up to date. For the
+overview and the check-up; whatever is wrong comes as one of our errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from quintet.domain.decoding import decode
+from quintet.domain.errors import StorageDamaged, VersionMismatch
+from quintet.domain.thread import Thread
+from quintet.journal import owners
+from quintet.journal.faults import as_storage_error
+from quintet.journal.home import Home
+from quintet.journal.migration import CURRENT
+from quintet.journal.opening import connect, escaped
+from quintet.journal.packing import unpacked
+from quintet.journal.statements import number
+
+_READ = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+
+
+class Glance(msgspec.Struct, frozen=True):
+    """The state of things, in numbers."""
+
+    threads: int = 0
+    running: int = 0
+    interrupted: int = 0  # their process is gone; whoever opens them ends what was left
+    waiting: int = 0  # requests without an answer
+    newest: str = ""  # title
+    newest_ms: int = 0
+
+
+def glance(home: Path) -> Glance | None:
+    """None where there is no journal yet."""
+    place = Home(home)
+    if not os.path.exists(place.database):
+        return None
+    with peek(place) as connection:
+        roots = "FROM threads WHERE parent = '' AND deleted_ms = 0"
+        owned = [str(owner) for (owner,) in connection.execute("SELECT owner FROM threads WHERE owner != ''")]
+        alive = sum(owners.alive(place.run, owner) for owner in owned)
+        newest = connection.execute(f"SELECT body {roots} ORDER BY updated_ms DESC LIMIT 1").fetchall()
+        last = decode(unpacked(newest[0][0]), Thread) if newest else None
+        return Glance(
+            number(connection, f"SELECT count(*) {roots}"),
+            alive,
+            len(owned) - alive,
+            number(connection, "SELECT count(*) FROM interactions WHERE pending = 1"),
+            last.title if last else "",
+            last.updated_ms if last else 0,
+        )
+
+
+@contextlib.contextmanager
+def peek(place: Home) -> Iterator[apsw.Connection]:
+    """A connection that reads only."""
+    try:
+        if os.path.exists(place.repairing):
+            raise StorageDamaged("A repair of the journal was cut off.", next_step="Run `quintet repair` again.")
+        connection = connect(_source(place), _READ)
+        try:
+            version = number(connection, "PRAGMA user_version")
+            if version > CURRENT.version:
+                raise VersionMismatch(f"The journal was written by a newer Quintet (format {version}).", found=version)
+            yield connection
+        finally:
+            connection.close()
+    except (apsw.Error, OSError, msgspec.MsgspecError) as error:
+        raise as_storage_error(error) from error
+
+
+def _source(place: Home) -> str:
+    """Where nobody has it open and no log lies beside it, it is read as it lies there: SQLite would otherwise leave an
+    empty log and its index behind."""
+    still = not os.path.exists(place.log) and not living(place)
+    return f"file:{escaped(place.database)}?{'immutable=1' if still else 'mode=ro'}"
+
+
+def living(place: Home) -> list[owners.Owner]:
+    try:
+        return owners.living(place.run)
+    except OSError:
+        return []
