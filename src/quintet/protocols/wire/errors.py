@@ -63,6 +63,8 @@ def of_info(info: ErrorInfo) -> WireError:
     code = BY_CODE.get(info.code, INTERNAL)
     if code == NO_MODEL:
         return _error(code, "LLM is not set", f"{info.message} {info.next_step}".strip())
+    if code == PROVIDER:
+        return _error(code, info.message)  # whose next step is the client's to choose
     return _error(code, _TEXTS.get(info.code) or f"{info.message} {info.next_step}".strip())
 
 
