@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PAGES = ("first_minutes", "mechanisms", "models", "reliability", "security")
+PAGES = ("first_minutes", "mechanisms", "models", "reliability", "security", "wire")
 
 
 class Requirement:

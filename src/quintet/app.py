@@ -7,11 +7,15 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from quintet.config import Config, command_hooks, home_directory, load_config, make_home
 from quintet.domain.agent import Agent, AgentsFound
@@ -20,7 +24,8 @@ from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import Hook, HookScope, HookSubscription, HookVerdict
 from quintet.domain.ports import Clock, FileHistory, Hooks, Journal, MemoryHook, ParsedCommand, Tool
 from quintet.domain.principal import Principal
-from quintet.domain.tool import Confine
+from quintet.domain.thread import Handle, Thread, ThreadSettings
+from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
 from quintet.engine.answer_form import AnswerForm
@@ -58,6 +63,7 @@ from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
+    from quintet.protocols.wire.house import House
     from quintet.providers.table import ModelTable
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
@@ -74,7 +80,11 @@ PROTOCOLS = {
 
 
 def method_rows(protocol: str) -> list[tuple[str, str]]:
-    """(method, summary) of each row a protocol serves. No protocol is served by this version."""
+    """(method, summary) of each row a protocol serves."""
+    if protocol == "wire":
+        from quintet.protocols.wire.server import TABLE
+
+        return [(row.name, row.summary) for row in TABLE]
     return []
 
 
@@ -302,13 +312,16 @@ class App:
         budget: float | None = None,
         answer_form: AnswerForm | None = None,
         hooks: Sequence[HookSubscription] = (),
+        tools: Sequence[Tool] | None = None,
+        external_tools: Sequence[ToolSpec] = (),
+        withheld: Mapping[str, str] | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
         return Starter(
             principal,
             self.models,
-            self.tools,
+            self.tools if tools is None else tools,
             mode=strictest(mode, self.config.policy.mode),
             model=model,
             on_ask=on_ask,
@@ -319,6 +332,8 @@ class App:
             budget=Budget(budget or limits.turn_budget, limits.thread_budget, limits.day_budget),
             answer_form=answer_form,
             hooks=hooks,
+            external_tools=external_tools,
+            withheld=withheld,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
@@ -378,6 +393,59 @@ class App:
             await self.sandbox.close()
         await self.feed.close()
         await self.journal.close()
+
+
+class WireFlags(msgspec.Struct, frozen=True):
+    """What a Wire client's process was started with."""
+
+    work_dir: str
+    share_dir: str
+    session: str = ""
+    yolo: bool = False
+    model: str = ""
+    max_steps: int | None = None
+
+
+def wire_house(app: App, flags: WireFlags) -> House:
+    """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
+    from quintet import __version__
+    from quintet.protocols.wire.house import ME, House
+
+    async def open_thread() -> Thread:
+        handle = Handle("wire", f"{flags.share_dir}\n{flags.work_dir}", flags.session or str(uuid.uuid4()))
+        return (await app.threads.open(handle, ThreadSettings(flags.work_dir))).thread
+
+    def starter(
+        tools: Sequence[Tool],
+        *,
+        external_tools: Sequence[ToolSpec],
+        hooks: Sequence[HookSubscription],
+        withheld: Mapping[str, str],
+    ) -> Starter:
+        return app.starter(
+            ME,
+            mode=Mode.ALLOW if flags.yolo else Mode.ASK,
+            model=flags.model,
+            max_steps=flags.max_steps,
+            tools=tools,
+            external_tools=external_tools,
+            hooks=hooks,
+            withheld=withheld,
+        )
+
+    return House(
+        app.feed,
+        app.turns,
+        app.threads,
+        app.interactions,
+        open_thread=open_thread,
+        starter=starter,
+        tools=lambda: app.tools,
+        version=__version__,
+        configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
+        window=lambda model: app.models.info(model).context_window,
+        log=app.log.line,
+    )
 
 
 def _key_names(config: Config) -> list[str]:

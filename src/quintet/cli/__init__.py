@@ -19,6 +19,7 @@ COMMANDS = {
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
     "doctor": "what works here, what does not, and the command that mends it",
+    "wire": "speak Kimi Wire on stdin and stdout, for clients that start it",
     "gc": "prune what may go and say what it freed",
     "backup": "the whole home but its keys as one file, made while others work",
     "repair": "salvage a damaged journal, keeping the old files",

@@ -1,4 +1,4 @@
-"""Kimi's own configuration, as `quintet wire` reads it: models, providers and limits in its words, put in place of ours.
+"""Kimi's own configuration as `quintet wire` reads it: models, providers and limits in its words, in place of ours.
 
 Reads a text, JSON or TOML; opens nothing but the named files. What it does not know it leaves to Kimi and tells.
 """

@@ -104,6 +104,8 @@ class StepRetried(Payload, frozen=True):
     attempt: int
     wait_s: float
     reason: str
+    most: int = 0  # attempts there can be; 0: not known
+    status: int | None = None  # what the provider answered, where it answered
 
 
 class StepFinished(Payload, frozen=True):

@@ -23,6 +23,7 @@ class Subject(StrEnum):
     PATH = "path"  # pattern = one glob
     TOOL = "tool"  # the tool as such
     CONTENT = "content"  # pattern = (kind, name, digest): this content and no other
+    EFFECT = "effect"  # pattern = one effect: every call that has it, whatever its tool
 
 
 class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -51,6 +52,8 @@ class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
                 what = f"{kind} {name} as it is now ({sha256[:12]})"
             case Subject.TOOL:
                 what = "every call"
+            case Subject.EFFECT:
+                what = f"every call that would {''.join(self.pattern)}"
         return f"{self.tool}: {what}{' with network' if self.network else ''} ({self.scope})"
 
 

@@ -11,6 +11,7 @@ from quintet.domain.grant import GrantOffer
 from quintet.domain.hook import HookEvent
 from quintet.domain.item import ResultStatus
 from quintet.domain.principal import Principal
+from quintet.domain.tool import Effect
 
 
 class Verdict(StrEnum):
@@ -34,6 +35,8 @@ class Approval(msgspec.Struct, frozen=True, tag="approval", omit_defaults=True):
     offers: tuple[GrantOffer, ...] = ()  # what "always" would remember
     host: str = ""  # the machine it would run on
     plan: str = ""  # what would be begun with once plan mode is left
+    effect: Effect = Effect.NONE
+    broad: bool = False  # a yes could be remembered for every call of this effect in the thread
 
 
 class Option(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,6 +83,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     answers: tuple[tuple[str, ...], ...] = ()  # one tuple of chosen labels per question
     result: dict[str, Any] = {}  # of an external call: {"text": …, "is_error": …}
     grant: str = ""  # the grant made together with this decision
+    ends_turn: bool = False  # a no to more than this call: the turn rests, and the person speaks next
 
 
 class Interaction(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -94,6 +94,8 @@ class RetryChunk(msgspec.Struct, frozen=True):
     attempt: int
     wait_s: float
     reason: str
+    most: int = 0  # attempts there can be; 0: not known
+    status: int | None = None  # what the provider answered, where it answered
 
 
 Chunk = TextChunk | ReasoningChunk | ToolStart | ToolInput | UsageChunk | FinishChunk | RetryChunk

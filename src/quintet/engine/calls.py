@@ -210,9 +210,8 @@ class Calls:
         running, starter = self._running, self._running.starter
         spec = next((s for s in running.specs() if s.name == call.name), None)
         if spec is None:
-            raise Refused(
-                f"There is no tool named {call.name!r}. Offered: {', '.join(s.name for s in running.specs())}."
-            )
+            offered = ", ".join(s.name for s in running.specs())
+            raise Refused(starter.withheld.get(call.name) or f"Tool `{call.name}` not found. Offered: {offered}.")
         tool = starter.tools.get(call.name)
         arguments = _arguments(call)
         cwd = running.thread.settings.cwd

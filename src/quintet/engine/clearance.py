@@ -86,6 +86,8 @@ class Clearance:
             if _nobody_there(decision):
                 usual = "Run again with `--on-ask wait:SECONDS`, or allow it with a rule in config.toml."
                 raise TurnEnds(Denied(f"Approval is needed for: {prepared.title}.", next_step=fix or usual))
+            if decision.ends_turn and self._running.above is None:
+                self._running.rests = True
             raise Refused(f"{_denial(decision)} {fix if decision.by == ENGINE else ''}".strip(), ResultStatus.DENIED)
 
     def _refused(self, verdict: PolicyVerdict, prepared: Prepared) -> Refused:
@@ -156,6 +158,8 @@ class Clearance:
             offers=verdict.offers,
             host=os.uname().nodename,
             plan=prepared.plan,
+            effect=spec.effect,
+            broad=verdict.broad,
         )
         return await self._interact(call.call_id, request)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from quintet.domain.grant import Grant, GrantOffer, Scope, Subject
 from quintet.domain.ports import UNKNOWN_WORD, ParsedCommand
-from quintet.domain.tool import Prepared, ToolSpec
+from quintet.domain.tool import Effect, Prepared, ToolSpec
 from quintet.engine.rules import Judgement, Rule, names_target
 
 Argv = tuple[str, ...]
@@ -48,7 +48,7 @@ def cover(
     """Every part of the call must be covered by a rule or grant; several may do it together."""
     allowing = [r for r in rules if r.judgement is Judgement.ALLOW and r.about(spec)]
     # Neither a rule nor a grant made without network was ever shown a call that has it.
-    usable = [g for g in grants if g.tool == spec.name and (g.network or not call.network)]
+    usable = [g for g in grants if _about(g, spec) and (g.network or not call.network)]
     if call.command:
         return _cover_command(call, parsed, [] if call.network else allowing, usable)
     for rule in allowing:
@@ -58,10 +58,21 @@ def cover(
     return Covered(grants=(found.id,)) if found else None
 
 
+def _about(grant: Grant, spec: ToolSpec) -> bool:
+    if grant.subject is Subject.EFFECT:
+        return spec.effect is not Effect.NONE and grant.pattern == (spec.effect.value,)
+    return grant.tool == spec.name
+
+
 def _cover_command(
     call: Prepared, parsed: ParsedCommand, rules: Sequence[Rule], grants: Sequence[Grant]
 ) -> Covered | None:
-    if not parsed.understood or parsed.writes or parsed.destructive:
+    if not parsed.understood or parsed.destructive:
+        return None  # who cannot be read may be destructive too
+    broad = next((g for g in grants if g.subject is Subject.EFFECT), None)
+    if broad is not None:
+        return Covered(grants=(broad.id,))
+    if parsed.writes:
         return None
     needed = _real(call, parsed)
     used_rules: dict[str, None] = {}
@@ -114,6 +125,8 @@ def _covers_whole(grant: Grant, call: Prepared) -> bool:
             return bool(call.paths) and all(fnmatch.fnmatchcase(p, grant.pattern[0]) for p in call.paths)
         case Subject.CONTENT:
             return bool(call.content) and grant.pattern == call.content
+        case Subject.EFFECT:
+            return not call.always_ask and not call.content
         case Subject.COMMAND:
             return False
 

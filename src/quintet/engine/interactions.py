@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
 
 from quintet.domain.errors import AlreadyResolved, Denied, Invalid, NotFound, TimedOut
 from quintet.domain.event import Event, InteractionRequested, InteractionResolved
-from quintet.domain.grant import Grant, GrantOffer, Scope
+from quintet.domain.grant import Grant, GrantOffer, Scope, Subject
 from quintet.domain.ids import new_id
 from quintet.domain.interaction import Approval, Decision, HookRequest, Interaction, Question, Request, Verdict
 from quintet.domain.principal import ENGINE, Principal
@@ -34,6 +33,8 @@ class Answer(msgspec.Struct, frozen=True):
     result: dict[str, object] = {}
     remember: Scope = Scope.CALL
     protocol_only: bool = False  # the grant serves only turns started through the answering protocol
+    broad: bool = False  # remember it for every call of this effect, where that may be
+    ends_turn: bool = False  # with a denial: the turn rests, the model is not asked again
 
 
 class Interactions:
@@ -94,6 +95,7 @@ class Interactions:
             answers=answer.answers,
             result=dict(answer.result),
             grant=grant.id if grant else "",
+            ends_turn=answer.ends_turn and answer.verdict is Verdict.DENY,
         )
         return await self._feed.resolve(interaction, decision, grant)
 
@@ -157,8 +159,7 @@ class Interactions:
     def _grant(self, asked: Interaction, answer: Answer, by: Principal, project: str) -> Grant | None:
         if answer.verdict is not Verdict.ALLOW or answer.remember is Scope.CALL:
             return None
-        offers = asked.request.offers if isinstance(asked.request, Approval) else ()
-        offer = _offer_for(offers, answer.remember)
+        offer = _offer_for(asked.request, answer)
         return Grant(
             id=new_id("grt"),
             tool=offer.tool,
@@ -176,8 +177,11 @@ class Interactions:
         )
 
 
-def _offer_for(offers: Sequence[GrantOffer], scope: Scope) -> GrantOffer:
-    for offer in offers:
+def _offer_for(request: Request, answer: Answer) -> GrantOffer:
+    approval, scope = request if isinstance(request, Approval) else None, answer.remember
+    if approval is not None and answer.broad and approval.broad and scope is Scope.THREAD:
+        return GrantOffer("", Subject.EFFECT, (approval.effect.value,), scope)
+    for offer in approval.offers if approval and not answer.broad else ():
         if offer.scope is scope:
             return offer
     raise Invalid(

@@ -150,7 +150,10 @@ class Loop:
                 self._context.add(item)
             await self._answer_calls(step.calls)
             corrected = not step.calls and await self._correct(step)
-            if not await self._give_steers() and not step.calls and not corrected and not await self._held():
+            if await self._give_steers():
+                running.rests = False
+                continue
+            if running.rests or (not step.calls and not corrected and not await self._held()):
                 running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")

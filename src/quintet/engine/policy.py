@@ -28,6 +28,7 @@ class Verdict(msgspec.Struct, frozen=True):
     grants: tuple[str, ...] = ()  # each is used once when the call runs
     destructive: bool = False
     offers: tuple[GrantOffer, ...] = ()
+    broad: bool = False  # a yes may be remembered for every call of this effect
 
 
 class Policy:
@@ -106,12 +107,13 @@ class Policy:
         offered = offers(spec, call, parsed)
         if asking or call.always_ask:
             # Only what is remembered of exactly such calls; not a yes to the tool as a whole.
-            grants = [g for g in grants if g.subject is not Subject.TOOL]
+            grants = [g for g in grants if g.subject not in (Subject.TOOL, Subject.EFFECT)]
             offered = tuple(o for o in offered if o.subject is not Subject.TOOL)
         covered = cover(spec, call, parsed, () if asking else rules, grants)
         if covered is not None:
             return Verdict(Judgement.ALLOW, covered.words(), covered.grants)
-        return Verdict(Judgement.ASK, because, destructive=parsed.destructive, offers=offered)
+        broad = not (asking or call.always_ask or call.network or _free(spec)) and parsed.understood
+        return Verdict(Judgement.ASK, because, destructive=parsed.destructive, offers=offered, broad=broad)
 
     def _must_be_seen(
         self, spec: ToolSpec, call: Prepared, parsed: ParsedCommand, mode: Mode, rules: Sequence[Rule]

@@ -45,6 +45,7 @@ class RunningTurn:
         self._loosest = self._mode  # what no change of mode goes beyond
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model
         self.accepting = 0  # steers whose acceptance is being committed right now
+        self.rests = False  # somebody said no and wants to speak next: no further step
         self.closing = False  # the last commit is under way: commands that come now are too late
         self.stopped_as: TurnState | None = None
         self.stop_reason = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from quintet.domain.agent import Agent
 from quintet.domain.hook import HookSubscription
@@ -36,6 +36,7 @@ class Starter:
         budget: Budget | None = None,
         answer_form: AnswerForm | None = None,
         hooks: Sequence[HookSubscription] = (),
+        withheld: Mapping[str, str] | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -52,9 +53,12 @@ class Starter:
         self.budget = budget or Budget()
         self.agent = agent  # None: the one the thread's settings name
         self.answer_form = answer_form  # what the turn's last words must be
+        self.withheld = dict(
+            withheld or {}
+        )  # tools this client has no use for, and what a model that calls one is told
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, always in the same order so that its prompt prefix stays the same."""
-        own = [tool.spec for tool in self.tools.values()]
+        own = [tool.spec for name, tool in self.tools.items() if name not in self.withheld]
         return tuple(sorted([*own, *self.external_tools.values()], key=lambda s: s.name))

@@ -136,8 +136,9 @@ class Step:
                 self.usage = usage
             case FinishChunk(reason=reason):
                 self.finish = reason
-            case RetryChunk(attempt=attempt, wait_s=wait_s, reason=why):
-                await self._feed.say(self._lease, StepRetried(self.id, attempt, wait_s, why))
+            case RetryChunk():
+                said = StepRetried(self.id, chunk.attempt, chunk.wait_s, chunk.reason, chunk.most, chunk.status)
+                await self._feed.say(self._lease, said)
 
     def _grow(self, kind: type[TextDelta] | type[ReasoningDelta], text: str) -> None:
         growing = self._growing

@@ -142,6 +142,7 @@ class Subagents:
             compact_at=given.compact_at,
             budget=given.budget,
             hooks=given.hooks,
+            withheld=given.withheld,
         )
 
     async def _report(self, child: Thread, ended: Turn) -> Report:

@@ -75,6 +75,7 @@ class Failure(msgspec.Struct, frozen=True):
     words: str
     again: bool
     retry_after_s: float | None = None
+    status: int | None = None
 
 
 def of_status(status: int, headers: Mapping[str, str], body: str, now: datetime | None = None) -> Failure:
@@ -85,7 +86,7 @@ def of_status(status: int, headers: Mapping[str, str], body: str, now: datetime 
     if said:
         words += f" ({said})"
     again = status in _AGAIN and reason != "too_long"
-    return Failure(reason, f"{words}; status {status}", again, retry_after(headers, now))
+    return Failure(reason, f"{words}; status {status}", again, retry_after(headers, now), status)
 
 
 def of_kind(kind: str, said: str) -> Failure:

@@ -40,7 +40,8 @@ class EchoProvider:
             wait_s = waits.next(failure)
             if wait_s is None:
                 raise failed(self._name, failure, waits.attempt)
-            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words)
+            most = self._max_retries + 1
+            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words, most, failure.status)
             await asyncio.sleep(wait_s)
 
     def _next(self) -> list[Chunk]:

@@ -73,7 +73,8 @@ class HttpProvider:
             wait_s = None if spoke else waits.next(failure)
             if wait_s is None:
                 raise failed(self._name, failure, waits.attempt)
-            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words)
+            most = self._settings.max_retries + 1
+            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words, most, failure.status)
             await asyncio.sleep(wait_s)
 
     async def close(self) -> None:

@@ -81,7 +81,7 @@ async def test_its_tools_are_the_only_ones_offered_or_run(house: House) -> None:
     await one.run(thread, provider, [put, read, rest])
     assert [spec.name for spec in provider.requests[0].tools] == ["read", "read_result"]
     assert (put.count, read.count) == (0, 1)
-    assert "There is no tool named 'put'" in (await one.bodies(thread, ToolResult))[0].text
+    assert "Tool `put` not found" in (await one.bodies(thread, ToolResult))[0].text
 
 
 @pytest.mark.req("models:A2")

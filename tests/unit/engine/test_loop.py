@@ -103,7 +103,7 @@ async def test_parallel_calls_run_at_once(one: Process) -> None:
     [
         (call("read", '{"broken'), "not valid JSON"),
         (call("read", "[1]"), "must be a JSON object"),
-        (call("nothing"), "no tool named 'nothing'"),
+        (call("nothing"), "Tool `nothing` not found"),
         (call("fail"), "RuntimeError"),
         (call("refuse"), "give a path"),
     ],

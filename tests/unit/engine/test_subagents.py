@@ -123,7 +123,7 @@ async def test_three_deep_works_and_the_fourth_is_not_offered_the_tool(house: Ho
     assert "task" not in [spec.name for spec in deepest.requests[0].tools]
     (refused,) = await one.bodies(here, ToolResult)
     assert refused.status is ResultStatus.ERROR
-    assert "no tool named 'task'" in refused.text
+    assert "Tool `task` not found" in refused.text
 
 
 @pytest.mark.req("mechanisms:M2.cancel_children")

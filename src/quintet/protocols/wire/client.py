@@ -1,0 +1,66 @@
+"""Client: what the other side has said of itself, and the turn it waits for. One per connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from quintet.domain.hook import HookSubscription
+from quintet.domain.tool import ToolSpec
+from quintet.engine.starter import Starter
+from quintet.protocols.wire.errors import IN_PROGRESS, NONE_IN_PROGRESS, WrongState
+from quintet.protocols.wire.gate import Gate
+from quintet.protocols.wire.house import House
+from quintet.protocols.wire.models import ClientCapabilities
+
+if TYPE_CHECKING:
+    from quintet.protocols.wire.running import Running
+
+WITHHELD = "The client does not support {what}. Do not call this tool again."
+NEEDS_QUESTIONS = {"ask_user": "interactive questions", "AskUserQuestion": "interactive questions"}
+NEEDS_PLAN_MODE = dict.fromkeys(("enter_plan_mode", "exit_plan_mode", "EnterPlanMode", "ExitPlanMode"), "plan mode")
+
+
+class Client:
+    def __init__(self, house: House, gate: Gate) -> None:
+        self.house = house
+        self.gate = gate
+        self.capabilities = ClientCapabilities()
+        self.external_tools: tuple[ToolSpec, ...] = ()
+        self.hooks: tuple[HookSubscription, ...] = ()
+        self.running: Running | None = None
+        self.own_plan_changes = 0  # the client has been told of these by the reply to its own call
+
+    def starter(self) -> Starter:
+        """What a turn takes along from this client."""
+        return self.house.starter(
+            self.house.names.tools(self.house.tools()),
+            external_tools=self.external_tools,
+            hooks=self.hooks,
+            withheld=self._withheld(),
+        )
+
+    def _withheld(self) -> dict[str, str]:
+        lacking = {} if self.capabilities.supports_question else NEEDS_QUESTIONS
+        if not self.capabilities.supports_plan_mode:
+            lacking = lacking | NEEDS_PLAN_MODE
+        return {name: WITHHELD.format(what=what) for name, what in lacking.items()}
+
+    def refuse_while_running(self) -> None:
+        if self.running is not None:
+            raise WrongState(IN_PROGRESS)
+
+    @contextmanager
+    def busy(self, running: Running) -> Iterator[None]:
+        self.refuse_while_running()
+        self.running = running
+        try:
+            yield
+        finally:
+            self.running = None
+
+    def now(self) -> Running:
+        if self.running is None:
+            raise WrongState(NONE_IN_PROGRESS)
+        return self.running

@@ -1,0 +1,283 @@
+"""Events of a turn as Wire messages: for each Event none, one or several, in order.
+
+A projection: it asks nobody and sends nothing. What it remembers lies in the turn's earlier events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from quintet.domain import event as ev
+from quintet.domain import item as it
+from quintet.domain.hook import HookEvent
+from quintet.domain.interaction import Approval, Decision, ExternalCall, HookRequest, Interaction, Question, Verdict
+from quintet.domain.principal import ENGINE
+from quintet.domain.turn import TurnState
+from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.calls import CallStream
+from quintet.protocols.wire.models import Message
+from quintet.protocols.wire.names import Names, image
+
+NOTHING = wire.Empty()
+_BEFORE_THE_TURN = (HookEvent.INPUT_GIVEN, HookEvent.THREAD_BEGUN)
+_NO_ERRORS = ("cancelled", "interrupted")  # how a step ends that somebody stopped
+RETURN_VALUE = "return_value"  # of a client's own tool: what it gave, kept beside what the model reads
+
+
+class Asked(Struct, frozen=True):
+    """A request to the client. Its JSON-RPC id and its payload's are the same."""
+
+    id: str
+    message: Message
+    interaction: Interaction
+
+
+class Settled(Struct, frozen=True):
+    """A request that waits no longer, whoever answered it."""
+
+    interaction: str
+
+
+Out = Message | Asked | Settled
+
+
+class Options(Struct, frozen=True):
+    names: Names
+    window: Callable[[str], int | None] = lambda model: None  # how much the model can read
+
+
+class Projection:
+    """Of one turn."""
+
+    def __init__(self, user_input: wire.UserInput, options: Options, subagent: str = "", agent: str = "") -> None:
+        self._input = user_input
+        self._options = options
+        self._subagent, self._agent = subagent, agent  # its thread and its name, where it works for another turn
+        self._begun = False
+        self._calls = CallStream(options.names)
+        self._asked: dict[str, Interaction] = {}
+        self._rejected: set[str] = set()
+        self._returned: dict[str, wire.ToolReturnValue] = {}
+        self._steers: list[Message] = []  # given to the model with the next step
+        self._step = 0
+        self.finished: ev.TurnFinished | None = None
+
+    def project(self, event: ev.Event) -> list[Out]:
+        payload = event.payload
+        row = _ROWS.get(type(payload))
+        if row is None:
+            return []
+        out: list[Out] = row(self, payload)
+        if out and not self._begun and not _early(payload):
+            self._begun = True
+            out.insert(0, Message("TurnBegin", wire.TurnBegin(self._input)))
+        return out
+
+    # --- the turn and its steps ----------------------------------------------------------------------------------
+    def _turn_finished(self, said: ev.TurnFinished) -> list[Out]:
+        self.finished = said
+        end = Message("TurnEnd", NOTHING)
+        if (reason := refused_input(said)) is not None:
+            return [_text(reason), end]
+        return [end]
+
+    def _step_started(self, said: ev.StepStarted) -> list[Out]:
+        if not said.number:
+            return []  # one of the engine's own
+        self._step = said.number
+        steers, self._steers = self._steers, []
+        return [*steers, Message("StepBegin", wire.StepBegin(said.number))]
+
+    def _step_retried(self, said: ev.StepRetried) -> list[Out]:
+        self._calls.again()
+        retry = wire.StepRetry(self._step, said.attempt, said.most, said.wait_s, said.reason, said.status)
+        return [Message("StepRetry", retry)]
+
+    def _step_finished(self, said: ev.StepFinished) -> list[Out]:
+        if not said.number:
+            return []
+        if said.error is None:
+            return [Message("StatusUpdate", self._status(said))]
+        return [] if said.error.code in _NO_ERRORS else [Message("StepInterrupted", NOTHING)]
+
+    def _status(self, said: ev.StepFinished) -> wire.StatusUpdate:
+        usage = said.usage
+        if usage is None or usage.input_tokens is None:
+            return wire.StatusUpdate()
+        read, written = usage.cached_tokens or 0, usage.cache_written_tokens or 0
+        other = max(0, usage.input_tokens - read - written)
+        window = self._options.window(said.model)
+        return wire.StatusUpdate(
+            context_usage=min(1.0, usage.input_tokens / window) if window else None,
+            context_tokens=usage.input_tokens,
+            max_context_tokens=window,
+            token_usage=wire.TokenUsage(other, usage.output_tokens or 0, read, written),
+        )
+
+    def _compaction_started(self, said: ev.CompactionStarted) -> list[Out]:
+        return [Message("CompactionBegin", NOTHING)]
+
+    def _compaction_finished(self, said: ev.CompactionFinished) -> list[Out]:
+        return [Message("CompactionEnd", NOTHING)]
+
+    # --- what is said and done -----------------------------------------------------------------------------------
+    def _text_delta(self, said: ev.TextDelta) -> list[Out]:
+        return [_text(said.text)]
+
+    def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
+        return [Message("ContentPart", wire.ThinkPart(said.text))]
+
+    def _input_delta(self, said: ev.ToolInputDelta) -> list[Out]:
+        return [*self._calls.grow(said.call_id, said.name, said.text)]
+
+    def _item_added(self, said: ev.ItemAdded) -> list[Out]:
+        match said.item.body:
+            case it.ToolCall() as call:
+                return [*self._calls.whole(call)]
+            case it.ToolResult() as result:
+                return [Message("ToolResult", self._result(result))]
+            case it.UserMessage(parts=parts, steered=True):
+                self._steers.append(Message("SteerInput", wire.SteerInput(said_by_user(parts))))
+        return []
+
+    def _result(self, body: it.ToolResult) -> wire.ToolResult:
+        value = self._returned.pop(body.call_id, None)
+        if value is None:
+            value = self._options.names.result(body, rejected=body.call_id in self._rejected)
+        return wire.ToolResult(body.call_id, value)
+
+    # --- what is asked -------------------------------------------------------------------------------------------
+    def _requested(self, said: ev.InteractionRequested) -> list[Out]:
+        asked = said.interaction
+        self._asked[asked.id] = asked
+        request = self._request(asked)
+        plan = asked.request.plan if isinstance(asked.request, Approval) else ""
+        shown: list[Out] = [Message("PlanDisplay", wire.PlanDisplay(plan))] if plan else []
+        return [*shown, Asked(request.id, Message(type(request).__name__, request), asked)]
+
+    def _request(
+        self, asked: Interaction
+    ) -> wire.ApprovalRequest | wire.ToolCallRequest | wire.QuestionRequest | wire.HookRequest:
+        match asked.request:
+            case Approval() as approval:
+                shown = self._options.names.approval(approval)
+                return wire.ApprovalRequest(
+                    asked.id,
+                    asked.call_id,
+                    shown.sender,
+                    shown.action,
+                    shown.description,
+                    shown.display,
+                    source_id=asked.turn,
+                    agent_id=self._subagent or None,
+                    subagent_type=asked.subagent or self._agent or None,
+                )
+            case ExternalCall(tool=name, input=given):
+                return wire.ToolCallRequest(asked.call_id, name, given)
+            case Question(items=items):
+                questions = [
+                    wire.QuestionItem(
+                        item.text,
+                        item.header,
+                        [wire.QuestionOption(option.label, option.description) for option in item.options],
+                        item.multiple,
+                    )
+                    for item in items
+                ]
+                return wire.QuestionRequest(asked.id, asked.call_id, questions)
+            case HookRequest(subscription=hook, event=event, target=target, input=given):
+                return wire.HookRequest(hook_request_id(asked.id), hook, event.value, target, given)
+
+    def _resolved(self, said: ev.InteractionResolved) -> list[Out]:
+        asked = self._asked.pop(said.interaction, None)
+        if asked is None:
+            return []
+        decision, settled = said.decision, Settled(asked.id)
+        if isinstance(asked.request, ExternalCall):
+            if RETURN_VALUE in decision.result:
+                given = decision.result[RETURN_VALUE]
+                self._returned[asked.call_id] = msgspec.convert(given, wire.ToolReturnValue)
+        elif isinstance(asked.request, Approval):
+            if decision.verdict is Verdict.DENY:
+                self._rejected.add(asked.call_id)
+            return [settled, Message("ApprovalResponse", _response(asked, decision))]
+        return [settled]
+
+    def _thread_updated(self, said: ev.ThreadUpdated) -> list[Out]:
+        if said.plan_mode is None:
+            return []
+        return [Message("StatusUpdate", wire.StatusUpdate(plan_mode=said.plan_mode))]
+
+    # --- hooks ---------------------------------------------------------------------------------------------------
+    def _hook_triggered(self, said: ev.HookTriggered) -> list[Out]:
+        return [Message("HookTriggered", wire.HookTriggered(said.event.value, said.target, said.count))]
+
+    def _hook_resolved(self, said: ev.HookResolved) -> list[Out]:
+        resolved = wire.HookResolved(said.event.value, said.target, said.action.value, said.reason, said.duration_ms)
+        return [Message("HookResolved", resolved)]
+
+
+_ROWS: dict[type, Callable[[Projection, Any], list[Out]]] = {
+    ev.TurnFinished: Projection._turn_finished,
+    ev.StepStarted: Projection._step_started,
+    ev.StepRetried: Projection._step_retried,
+    ev.StepFinished: Projection._step_finished,
+    ev.CompactionStarted: Projection._compaction_started,
+    ev.CompactionFinished: Projection._compaction_finished,
+    ev.TextDelta: Projection._text_delta,
+    ev.ReasoningDelta: Projection._reasoning_delta,
+    ev.ToolInputDelta: Projection._input_delta,
+    ev.ItemAdded: Projection._item_added,
+    ev.InteractionRequested: Projection._requested,
+    ev.InteractionResolved: Projection._resolved,
+    ev.ThreadUpdated: Projection._thread_updated,
+    ev.HookTriggered: Projection._hook_triggered,
+    ev.HookResolved: Projection._hook_resolved,
+}
+
+
+def _early(payload: object) -> bool:
+    """What clients are told before the turn begins: the hooks that decide whether it does."""
+    match payload:
+        case ev.HookTriggered(event=event) | ev.HookResolved(event=event):
+            return event in _BEFORE_THE_TURN
+        case ev.InteractionRequested(interaction=Interaction(request=HookRequest(event=event))):
+            return event in _BEFORE_THE_TURN
+        case ev.InteractionResolved():
+            return True  # of an approval it comes after the request, which has begun the turn
+    return False
+
+
+def _text(text: str) -> Message:
+    return Message("ContentPart", wire.TextPart(text))
+
+
+def _response(asked: Interaction, decision: Decision) -> wire.ApprovalResponse:
+    if decision.verdict is not Verdict.ALLOW:
+        return wire.ApprovalResponse(asked.id, "reject", "" if decision.by == ENGINE else decision.reason)
+    remembered = decision.grant and decision.by.protocol == "wire"
+    return wire.ApprovalResponse(asked.id, "approve_for_session" if remembered else "approve", decision.reason)
+
+
+def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
+    """A lone text as a string, else the parts."""
+    if len(parts) == 1 and isinstance(parts[0], it.TextPart):
+        return parts[0].text
+    return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
+
+
+def hook_request_id(interaction: str) -> str:
+    """Twelve hexadecimal digits, always the same ones."""
+    return hashlib.sha256(interaction.encode()).hexdigest()[:12]
+
+
+def refused_input(said: ev.TurnFinished) -> str | None:
+    """Why a hook did not let the input through, if that is how the turn ended."""
+    if said.state is TurnState.FAILED and said.error is not None and said.error.data.get("hook"):
+        return str(said.error.data.get("reason") or said.error.message)
+    return None

@@ -1,0 +1,79 @@
+"""What the protocol is given to translate to: the engine's parts and the words of whoever composed them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from quintet.domain.hook import HookSubscription
+from quintet.domain.ports import Tool
+from quintet.domain.principal import local
+from quintet.domain.thread import Thread
+from quintet.domain.tool import ToolSpec
+from quintet.engine.feed import Feed
+from quintet.engine.interactions import Interactions
+from quintet.engine.starter import Starter
+from quintet.engine.threads import Threads
+from quintet.engine.turns import Turns
+from quintet.protocols.wire.names import Names
+from quintet.protocols.wire.slash import SlashCommands
+
+ME = local("wire")
+
+
+class MakeStarter(Protocol):
+    def __call__(
+        self,
+        tools: Sequence[Tool],
+        *,
+        external_tools: Sequence[ToolSpec],
+        hooks: Sequence[HookSubscription],
+        withheld: Mapping[str, str],
+    ) -> Starter: ...
+
+
+class Replay(Protocol):
+    """What the thread has seen so far, as messages of `event` and `request`, text deltas merged."""
+
+    def __call__(self, thread: Thread) -> Any: ...
+
+
+class House:
+    def __init__(
+        self,
+        feed: Feed,
+        turns: Turns,
+        threads: Threads,
+        interactions: Interactions,
+        *,
+        open_thread: Callable[[], Awaitable[Thread]],
+        starter: MakeStarter,
+        tools: Callable[[], Sequence[Tool]],
+        version: str,
+        configured_hooks: Mapping[str, int],
+        window: Callable[[str], int | None] = lambda model: None,
+        names: Names | None = None,
+        slash: SlashCommands | None = None,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
+        self._open_thread = open_thread
+        self.starter = starter
+        self.tools = tools
+        self.version = version
+        self.configured_hooks = configured_hooks
+        self.window = window
+        self.names = names or Names()
+        self.slash = slash or SlashCommands()
+        self.log = log
+        self._thread: Thread | None = None
+
+    async def thread(self) -> Thread:
+        """The one this process serves, found or begun when it is first needed: a client that only looks leaves none."""
+        if self._thread is None:
+            self._thread = await self._open_thread()
+        return self._thread
+
+    @property
+    def begun(self) -> bool:
+        return self._thread is not None

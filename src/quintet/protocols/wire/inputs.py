@@ -1,0 +1,48 @@
+"""What a user says, as the engine takes it; and what the model cannot take of it. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from quintet.domain.errors import Invalid
+from quintet.domain.item import ImagePart, Part, TextPart
+from quintet.domain.model import ModelInfo
+from quintet.protocols.wire import models as wire
+
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]*)\Z")
+
+
+def core_parts(given: wire.UserInput) -> tuple[Part, ...]:
+    """An empty input is one, too."""
+    if isinstance(given, str):
+        return (TextPart(given),)
+    return tuple(_part(part) for part in given) or (TextPart(""),)
+
+
+def _part(part: wire.ContentPart) -> Part:
+    match part:
+        case wire.TextPart(text=text):
+            return TextPart(text)
+        case wire.ThinkPart(think=text):
+            return TextPart(text)
+        case wire.ImageURLPart(image_url=wire.Url(url=url)):
+            if found := _DATA.match(url):
+                return ImagePart(found[1], "".join(found[2].split()))
+            raise Invalid("An image must be given as a data URI with base64: no address is opened for it.")
+        case wire.AudioURLPart() | wire.VideoURLPart():
+            raise Invalid("Sound and moving pictures cannot be given to a model.")  # `lacks` has said so before
+
+
+def lacks(given: wire.UserInput, model: ModelInfo) -> str:
+    """The first capability that the input needs and the model has not, in the words of Kimi's configuration."""
+    for part in given if not isinstance(given, str) else ():
+        match part:
+            case wire.ImageURLPart() if not model.vision:
+                return "image_in"
+            case wire.AudioURLPart():
+                return "audio_in"
+            case wire.VideoURLPart():
+                return "video_in"
+            case wire.ThinkPart() if not model.reasoning:
+                return "thinking"
+    return ""

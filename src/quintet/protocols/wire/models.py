@@ -1,0 +1,321 @@
+"""Wire's nouns, spelled as published: params, results, and the payload of each event and request.
+
+Pure shapes. What they are made of is decided in events.py and requests.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+VERSION = "1.10"  # the newest that Quintet speaks, and what it answers
+NAME = "quintet"
+
+
+# --- what users and models say ----------------------------------------------------------------------------------------
+class Url(Struct, frozen=True):
+    url: str
+    id: str | None = None
+
+
+class TextPart(Struct, frozen=True, tag="text"):
+    text: str
+
+
+class ThinkPart(Struct, frozen=True, tag="think"):
+    think: str
+    encrypted: str | None = None
+
+
+class ImageURLPart(Struct, frozen=True, tag="image_url"):
+    image_url: Url
+
+
+class AudioURLPart(Struct, frozen=True, tag="audio_url"):
+    audio_url: Url
+
+
+class VideoURLPart(Struct, frozen=True, tag="video_url"):
+    video_url: Url
+
+
+ContentPart = TextPart | ThinkPart | ImageURLPart | AudioURLPart | VideoURLPart
+UserInput = str | list[ContentPart]
+
+
+# --- initialize -------------------------------------------------------------------------------------------------------
+class ClientInfo(Struct, frozen=True):
+    name: str
+    version: str | None = None
+
+
+class ExternalTool(Struct, frozen=True):
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ClientCapabilities(Struct, frozen=True):
+    supports_question: bool = False
+    supports_plan_mode: bool = False
+
+
+class WireHook(Struct, frozen=True):
+    id: str
+    event: str
+    matcher: str = ""
+    timeout: Annotated[float, Meta(gt=0)] = 30
+
+
+class InitializeParams(Struct, frozen=True):
+    protocol_version: str
+    client: ClientInfo | None = None
+    external_tools: list[ExternalTool] | None = None
+    capabilities: ClientCapabilities | None = None
+    hooks: list[WireHook] | None = None
+
+
+class ServerInfo(Struct, frozen=True):
+    name: str
+    version: str
+
+
+class SlashCommandInfo(Struct, frozen=True):
+    name: str
+    description: str
+    aliases: list[str]
+
+
+class RejectedTool(Struct, frozen=True):
+    name: str
+    reason: str
+
+
+class ExternalToolsResult(Struct, frozen=True):
+    accepted: list[str]
+    rejected: list[RejectedTool]
+
+
+class ServerCapabilities(Struct, frozen=True):
+    supports_question: bool = True
+
+
+class HooksInfo(Struct, frozen=True):
+    supported_events: list[str]
+    configured: dict[str, int]  # how many hooks each event has
+
+
+class InitializeResult(Struct, frozen=True):
+    protocol_version: str
+    server: ServerInfo
+    slash_commands: list[SlashCommandInfo]
+    capabilities: ServerCapabilities
+    hooks: HooksInfo
+    external_tools: ExternalToolsResult | UnsetType = UNSET
+
+
+# --- the other methods ------------------------------------------------------------------------------------------------
+class PromptParams(Struct, frozen=True):
+    user_input: UserInput
+
+
+class PromptResult(Struct, frozen=True):
+    status: Literal["finished", "cancelled", "max_steps_reached"]
+    steps: int | UnsetType = UNSET
+
+
+class SteerResult(Struct, frozen=True):
+    status: Literal["steered"] = "steered"
+
+
+class PlanModeParams(Struct, frozen=True):
+    enabled: bool
+
+
+class PlanModeResult(Struct, frozen=True):
+    plan_mode: bool
+    status: Literal["ok"] = "ok"
+
+
+class ReplayResult(Struct, frozen=True):
+    status: Literal["finished", "cancelled"]
+    events: int
+    requests: int
+
+
+class Empty(Struct, frozen=True):
+    pass
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+class Message(Struct, frozen=True):
+    """The params of `event` and of `request`."""
+
+    type: str
+    payload: Any
+
+
+class TurnBegin(Struct, frozen=True):
+    user_input: UserInput
+
+
+class SteerInput(Struct, frozen=True):
+    user_input: UserInput
+
+
+class StepBegin(Struct, frozen=True):
+    n: int
+
+
+class StepRetry(Struct, frozen=True):
+    n: int
+    next_attempt: int
+    max_attempts: int
+    wait_s: float
+    error_type: str
+    status_code: int | None = None
+
+
+class TokenUsage(Struct, frozen=True):
+    input_other: int
+    output: int
+    input_cache_read: int
+    input_cache_creation: int
+
+
+class StatusUpdate(Struct, frozen=True):
+    """All keys are always there; null is unknown, or unchanged."""
+
+    context_usage: float | None = None
+    context_tokens: int | None = None
+    max_context_tokens: int | None = None
+    token_usage: TokenUsage | None = None
+    message_id: str | None = None
+    plan_mode: bool | None = None
+    mcp_status: dict[str, Any] | None = None
+
+
+class Function(Struct, frozen=True):
+    name: str
+    arguments: str | None = None
+
+
+class ToolCall(Struct, frozen=True):
+    id: str
+    function: Function
+    type: Literal["function"] = "function"
+    extras: dict[str, Any] | None = None
+
+
+class ToolCallPart(Struct, frozen=True):
+    arguments_part: str | None = None
+
+
+class ToolReturnValue(Struct, frozen=True):
+    is_error: bool
+    output: str | list[ContentPart]
+    message: str = ""
+    display: list[dict[str, Any]] = []
+    extras: dict[str, Any] | None = None
+
+
+class ToolResult(Struct, frozen=True):
+    tool_call_id: str
+    return_value: ToolReturnValue
+
+
+class ApprovalResponse(Struct, frozen=True):
+    """Both an event and the answer to an ApprovalRequest."""
+
+    request_id: str
+    response: Literal["approve", "approve_for_session", "reject"]
+    feedback: str = ""
+
+
+class PlanDisplay(Struct, frozen=True):
+    content: str
+    file_path: str = ""
+
+
+class HookTriggered(Struct, frozen=True):
+    event: str
+    target: str
+    hook_count: int
+
+
+class HookResolved(Struct, frozen=True):
+    event: str
+    target: str
+    action: Literal["allow", "block"]
+    reason: str
+    duration_ms: int
+
+
+class SubagentEvent(Struct, frozen=True):
+    parent_tool_call_id: str
+    task_tool_call_id: str  # the name before 1.6; readers of either find it
+    agent_id: str | None
+    subagent_type: str | None
+    event: Message
+
+
+# --- requests and their answers ---------------------------------------------------------------------------------------
+class ApprovalRequest(Struct, frozen=True):
+    id: str
+    tool_call_id: str
+    sender: str
+    action: str
+    description: str
+    display: list[dict[str, Any]]
+    source_kind: Literal["foreground_turn", "background_agent"] = "foreground_turn"
+    source_id: str | None = None
+    agent_id: str | None = None
+    subagent_type: str | None = None
+    source_description: str | None = None
+
+
+class ToolCallRequest(Struct, frozen=True):
+    id: str
+    name: str
+    arguments: str | None
+
+
+class QuestionOption(Struct, frozen=True):
+    label: str
+    description: str = ""
+
+
+class QuestionItem(Struct, frozen=True):
+    question: str
+    header: str
+    options: list[QuestionOption]
+    multi_select: bool
+    body: str = ""
+    other_label: str = ""
+    other_description: str = ""
+
+
+class QuestionRequest(Struct, frozen=True):
+    id: str
+    tool_call_id: str
+    questions: list[QuestionItem]
+
+
+class QuestionResponse(Struct, frozen=True):
+    answers: dict[str, str]
+    request_id: str = ""
+
+
+class HookRequest(Struct, frozen=True):
+    id: str
+    subscription_id: str
+    event: str
+    target: str
+    input_data: dict[str, Any]
+
+
+class HookResponse(Struct, frozen=True):
+    action: Literal["allow", "block"] = "allow"
+    reason: str = ""
+    request_id: str = ""

@@ -1,0 +1,154 @@
+"""A prompt under way: the engine's turn, shown to the client event by event until its last one."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from quintet.domain.errors import QuintetError
+from quintet.domain.event import Event, TurnFinished, TurnStarted
+from quintet.domain.item import Part
+from quintet.domain.thread import Thread
+from quintet.domain.turn import Turn, TurnState, WhenBusy
+from quintet.engine.starter import Starter
+from quintet.engine.subscription import Subscription
+from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.client import Client
+from quintet.protocols.wire.errors import Failed, NotSupported
+from quintet.protocols.wire.events import Asked, Options, Out, Settled, refused_input
+from quintet.protocols.wire.house import ME
+from quintet.protocols.wire.inputs import core_parts, lacks
+from quintet.protocols.wire.models import Message
+from quintet.protocols.wire.requests import Requests
+from quintet.protocols.wire.tree import Tree
+from quintet.rpc.connection import Connection
+
+
+class Running:
+    def __init__(self, client: Client, connection: Connection[Any], user_input: wire.UserInput) -> None:
+        self.client = client
+        self._connection = connection
+        self._input = user_input
+        self._turn: Turn | None = None
+        self._cancelled = False
+        self._cancelling: asyncio.Task[None] | None = None
+        self.begun = asyncio.Event()  # the turn runs, or is over: it can be steered, or never will be
+        self._requests = Requests(connection, client.house)
+
+    async def play(self) -> wire.PromptResult:
+        """The whole turn. When this returns, everything the client is to be told of it has been sent."""
+        house = self.client.house
+        try:
+            if isinstance(self._input, str) and (named := house.slash.find(self._input)) is not None:
+                command, words = named
+                await self.whole(lambda: command.run(self, words))
+                return wire.PromptResult("cancelled" if self._cancelled else "finished")
+            thread = await house.thread()
+            starter = self.client.starter()
+            await self._refuse_unfit(starter, thread)
+            finished = await self._run(thread, core_parts(self._input), starter)
+        finally:
+            self.begun.set()
+        return result_of(finished)
+
+    async def cancel(self) -> None:
+        """Returned when the turn has ended, as far as that is possible."""
+        self._cancelled = True
+        if self._turn is not None:
+            with suppress(QuintetError):  # it has ended by itself
+                await self.client.house.turns.cancel(self._turn.id, ME)
+
+    async def tell(self, kind: str, payload: Any) -> None:
+        if self.client.gate.lets(kind):
+            await self._connection.notify("event", Message(kind, payload))
+
+    async def whole(self, inside: Any) -> None:
+        """What is no turn of the engine's, told as one."""
+        await self.tell("TurnBegin", wire.TurnBegin(self._input))
+        try:
+            await inside()
+        finally:
+            await self.tell("TurnEnd", wire.Empty())
+
+    async def _refuse_unfit(self, starter: Starter, thread: Thread) -> None:
+        if isinstance(self._input, str) or all(isinstance(part, wire.TextPart) for part in self._input):
+            return
+        with suppress(QuintetError):  # no model: the turn itself will say so
+            reference, _ = starter.models.resolve(starter.model or thread.settings.model)
+            if missing := lacks(self._input, starter.models.info(reference)):
+                await self.whole(_nothing)
+                raise NotSupported(f"LLM model '{reference}' does not support required capability: {missing}.")
+
+    async def _run(self, thread: Thread, parts: tuple[Part, ...], starter: Starter) -> TurnFinished:
+        house = self.client.house
+        with house.feed.follow(root=thread.root) as events:
+            started = await house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.REJECT)
+            self._turn = started.turn
+            if self._cancelled:
+                self._cancelling = asyncio.ensure_future(self.cancel())
+            tree = Tree(house.feed.journal, started.turn, self._input, Options(house.names, house.window))
+            ending = asyncio.ensure_future(house.turns.wait(started.turn.id))
+            showing = asyncio.ensure_future(self._show(events, tree))
+            try:
+                await asyncio.wait({ending, showing}, return_when=asyncio.FIRST_COMPLETED)
+                if not showing.done() and ending.exception() is not None:
+                    # It ended without being able to say so in the journal: no event will come.
+                    await self.tell("TurnEnd", wire.Empty())
+                    ending.result()
+                return await showing
+            finally:
+                for task in (ending, showing):
+                    task.cancel()
+                await asyncio.gather(ending, showing, return_exceptions=True)
+                await self._requests.close()
+
+    async def _show(self, events: Subscription, tree: Tree) -> TurnFinished:
+        async for entry in events:
+            if isinstance(entry, Event):
+                if isinstance(entry.payload, TurnStarted):
+                    self.begun.set()
+                for out in await tree.take(entry):
+                    await self._send(out)
+                if tree.projection.finished is not None:
+                    return tree.projection.finished
+        raise asyncio.CancelledError  # the feed was closed: the process ends
+
+    async def _send(self, out: Out) -> None:
+        match out:
+            case Asked():
+                await self._requests.ask(out)
+            case Settled(interaction=interaction):
+                self._requests.settled(interaction)
+            case Message(payload=payload):
+                if self._knows(payload) or not self.client.gate.lets(_innermost(out)):
+                    return
+                await self._connection.notify("event", out)
+
+    def _knows(self, payload: Any) -> bool:
+        """Whether it is the client's own change of plan mode, of which the reply to it tells."""
+        if isinstance(payload, wire.StatusUpdate) and payload.plan_mode is not None and self.client.own_plan_changes:
+            self.client.own_plan_changes -= 1
+            return True
+        return False
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _innermost(message: Message) -> str:
+    while isinstance(message.payload, wire.SubagentEvent):
+        message = message.payload.event
+    return message.type
+
+
+def result_of(finished: TurnFinished) -> wire.PromptResult:
+    """What the prompt is answered with; raises what it is refused with."""
+    if finished.state is TurnState.DONE or refused_input(finished) is not None:
+        return wire.PromptResult("finished")
+    if finished.state is not TurnState.FAILED or finished.error is None:
+        return wire.PromptResult("cancelled")
+    if finished.error.code == "step_limit":
+        return wire.PromptResult("max_steps_reached", finished.steps)
+    raise Failed(finished.error)

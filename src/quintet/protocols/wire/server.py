@@ -1,0 +1,48 @@
+"""Serving one client on a pair of streams, from the first line to an orderly end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quintet.protocols.wire.client import Client
+from quintet.protocols.wire.errors import bad, errors
+from quintet.protocols.wire.gate import Gate
+from quintet.protocols.wire.handshake import HANDSHAKE
+from quintet.protocols.wire.house import House
+from quintet.protocols.wire.turns import TURNS
+from quintet.rpc.connection import Connection, Source
+from quintet.rpc.dialect import Dialect
+from quintet.rpc.dispatch import Dispatcher
+from quintet.rpc.framing import MIB, LineDecoder
+from quintet.rpc.rows import Table
+from quintet.rpc.writer import Sink
+
+TABLE = Table(HANDSHAKE, TURNS)
+LONGEST_LINE = 100 * MIB
+GRACE_S = 1.5  # for the turn that is cancelled when the client leaves; whoever stops us may wait three seconds
+
+
+def connect(source: Source, sink: Sink, house: House, *, gate: Gate | None = None) -> Connection[Client]:
+    """Ready to `serve`; `end` lets it come to its end as the end of the input does."""
+    dialect = Dialect(
+        decoder=lambda: LineDecoder(limit=LONGEST_LINE),
+        encode=encode_line,
+        bad=bad,
+        on_end=leave,
+        grace_s=GRACE_S,
+        log=lambda what, about: house.log(f"wire: {what}: {about!r:.500}"),
+    )
+    return Connection(source, sink, Dispatcher(TABLE, errors), dialect, state=Client(house, gate or Gate()))
+
+
+async def leave(connection: Connection[Any]) -> None:
+    """Nobody speaks any more: the turn is cancelled, its end and its answer still go out."""
+    if (running := connection.state.running) is not None:
+        await running.cancel()
+
+
+def encode_line(body: bytes) -> bytes:
+    """Some readers end a line at U+2028 and U+2029 too; escaped they stay what they are."""
+    if b"\xe2\x80" in body:
+        body = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    return body + b"\n"

@@ -1,0 +1,62 @@
+"""A turn and its subagents' turns: whose event it is, and under which call's name the client is told of it.
+
+Requests and their outcomes go to the client as they are; everything else of a subagent is wrapped.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quintet.domain.errors import NotFound
+from quintet.domain.event import Event, ThreadUpdated, TurnQueued
+from quintet.domain.ports import Journal
+from quintet.domain.turn import Turn
+from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
+from quintet.protocols.wire.models import Message, SubagentEvent, UserInput
+
+_UNWRAPPED = frozenset({"ApprovalResponse"})
+
+
+class _Branch(NamedTuple):
+    projection: Projection
+    above: str = ""  # the turn it works for
+    call: str = ""
+    agent: str = ""
+    thread: str = ""
+
+
+class Tree:
+    def __init__(self, journal: Journal, turn: Turn, user_input: UserInput, options: Options) -> None:
+        self._journal = journal
+        self._options = options
+        self._turn = turn
+        self.projection = Projection(user_input, options)
+        self._branches = {turn.id: _Branch(self.projection)}
+
+    async def take(self, event: Event) -> list[Out]:
+        payload = event.payload
+        branch = self._branches.get(event.turn)
+        if branch is None:
+            if isinstance(payload, ThreadUpdated) and event.thread == self._turn.thread:
+                return self.projection.project(event)
+            if not isinstance(payload, TurnQueued) or payload.turn.for_turn not in self._branches:
+                return []
+            branch = self._branches[event.turn] = await self._below(payload.turn)
+        out = branch.projection.project(event)
+        return [self._wrapped(entry, branch) for entry in out] if branch.above else out
+
+    async def _below(self, turn: Turn) -> _Branch:
+        try:
+            agent = (await self._journal.thread(turn.thread)).settings.agent
+        except NotFound:
+            agent = ""  # deleted meanwhile
+        projection = Projection(said_by_user(turn.parts), self._options, turn.thread, agent)
+        return _Branch(projection, turn.for_turn, turn.for_call, agent, turn.thread)
+
+    def _wrapped(self, entry: Out, branch: _Branch) -> Out:
+        if not isinstance(entry, Message) or entry.type in _UNWRAPPED:
+            return entry
+        while branch.above:
+            said = SubagentEvent(branch.call, branch.call, branch.thread or None, branch.agent or None, entry)
+            entry, branch = Message("SubagentEvent", said), self._branches[branch.above]
+        return entry

@@ -1,0 +1,76 @@
+"""prompt, cancel, steer, set_plan_mode: rows and handlers. One turn at a time; there is no queue."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from quintet.domain.errors import TurnOver
+from quintet.domain.event import ThreadUpdated
+from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.client import Client
+from quintet.protocols.wire.errors import NONE_IN_PROGRESS, WrongState
+from quintet.protocols.wire.house import ME
+from quintet.protocols.wire.inputs import core_parts
+from quintet.protocols.wire.running import Running
+from quintet.rpc.call import Call, Reply
+from quintet.rpc.rows import Family, NoParams
+
+TURNS = Family("turns")
+
+
+@TURNS.method(
+    "prompt",
+    params=wire.PromptParams,
+    result=wire.PromptResult,
+    summary="Run a turn with this input; answered at its end, after all its events (1.0).",
+)
+async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptResult:
+    client = call.state
+    running = Running(client, call.connection, params.user_input)
+    with client.busy(running):
+        client.own_plan_changes = 0
+        return await running.play()
+
+
+@TURNS.method(
+    "cancel", result=wire.Empty, urgent=True, summary="Stop the turn, or the replay, that is under way (1.0)."
+)
+async def cancel(call: Call[Client], params: NoParams) -> Reply[Struct]:
+    return Reply(wire.Empty(), then=call.state.now().cancel)
+
+
+@TURNS.method(
+    "steer",
+    params=wire.PromptParams,
+    result=wire.SteerResult,
+    urgent=True,
+    summary="Give the running turn more input, before its next step (1.4).",
+)
+async def steer(call: Call[Client], params: wire.PromptParams) -> wire.SteerResult:
+    client = call.state
+    running = client.now()
+    await running.begun.wait()
+    client.gate.steers()
+    thread = await client.house.thread()
+    try:
+        await client.house.turns.steer(thread.id, core_parts(params.user_input), ME)
+    except TurnOver:
+        raise WrongState(NONE_IN_PROGRESS) from None
+    return wire.SteerResult()
+
+
+@TURNS.method(
+    "set_plan_mode",
+    params=wire.PlanModeParams,
+    result=wire.PlanModeResult,
+    urgent=True,
+    summary="Plan without changing anything, or end that; also while a turn runs (1.4).",
+)
+async def set_plan_mode(call: Call[Client], params: wire.PlanModeParams) -> wire.PlanModeResult:
+    client = call.state
+    thread = await client.house.thread()
+    if client.running is not None:
+        client.own_plan_changes += 1
+    await client.house.threads.configure(thread.id, ThreadUpdated(plan_mode=params.enabled))
+    await call.notify("event", wire.Message("StatusUpdate", wire.StatusUpdate(plan_mode=params.enabled)))
+    return wire.PlanModeResult(params.enabled)

@@ -1,0 +1,1 @@
+"""Kimi Wire as its clients meet it: the real executable on pipes."""

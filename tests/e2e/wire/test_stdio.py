@@ -1,0 +1,113 @@
+"""A whole turn, a cancel, an approval and each way to end, with the real executable on real pipes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.wire_client import KIMI, WireClient, kinds, payloads, spoken
+from tests.faults.processes import QUINTET, environment, write_home
+
+SAYS = 'scope: turn\nthink: "hm"\ntext: "one "\ntext: "two"\nusage: in=30 out=2 cached=10\n'
+HOLDS = 'scope: turn\ntext: "begin "\nuntil: never\n'
+ASKS = 'scope: turn\ntool_call: shell {"command": "echo hi > made"}\n---\ntext: "end"\n'
+
+
+def client(tmp_path: Path, script: str = SAYS, *flags: str, **more: str) -> WireClient:
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    return WireClient(write_home(tmp_path / "home", script), *flags, work=work, **more)
+
+
+@pytest.mark.req("wire:S01", "wire:S02", "wire:S03", "wire:S18", "wire:S20", "wire:S21", "wire:S22", "wire:S97")
+def test_a_client_greets_prompts_and_leaves(tmp_path: Path) -> None:
+    with client(tmp_path) as wire:
+        greeting = wire.initialize()["result"]
+        assert greeting["protocol_version"] == "1.10"
+        assert set(greeting["server"]) == {"name", "version"}
+        assert isinstance(greeting["slash_commands"], list)
+        assert "external_tools" not in greeting
+        heard = wire.prompt()
+        assert kinds(heard) == [
+            "TurnBegin",
+            "StepBegin",
+            "ContentPart",
+            "ContentPart",
+            "ContentPart",
+            "StatusUpdate",
+            "TurnEnd",
+            "reply",
+        ]
+        assert spoken(heard) == "one two"
+        assert heard[-1] == {"jsonrpc": "2.0", "id": "p", "result": {"status": "finished"}}
+        wire.hang_up()
+        assert wire.rest() == []
+        assert wire.ended(5) == (0, "")
+
+
+@pytest.mark.req("wire:S32", "wire:S33", "wire:S34", "wire:S35", "wire:S36")
+def test_a_cancel_is_answered_first_and_the_next_prompt_works(tmp_path: Path) -> None:
+    with client(tmp_path, HOLDS) as wire:
+        wire.send(id="p", method="prompt", params={"user_input": "go"})
+        wire.until(lambda m: "ContentPart" in str(m))
+        wire.send(id="x", method="cancel")
+        heard = wire.reply("p")
+        assert [m.get("id") or m["params"]["type"] for m in heard] == ["x", "TurnEnd", "p"]
+        assert heard[0]["result"] == {}
+        assert heard[-1]["result"] == {"status": "cancelled"}
+        wire.send(id="q", method="prompt", params={"user_input": "again"})
+        assert kinds(wire.until(lambda m: "ContentPart" in str(m)))[0] == "TurnBegin"
+
+
+@pytest.mark.req("wire:S50", "wire:S51", "wire:S52", "wire:S62", "wire:S104")
+def test_an_approval_is_asked_also_without_a_greeting_and_the_command_runs(tmp_path: Path) -> None:
+    with client(tmp_path, ASKS) as wire:
+        heard = wire.prompt(answers=lambda request: {"response": "approve"})
+        (asked,) = [m for m in heard if m.get("method") == "request"]
+        payload = asked["params"]["payload"]
+        assert asked["id"] == payload["id"]
+        assert payload["tool_call_id"] == payloads(heard, "ToolCall")[0]["id"]
+        order = [k for k in kinds(heard) if k not in ("ContentPart", "StatusUpdate", "ToolCallPart")]
+        assert order == [
+            *("TurnBegin", "StepBegin", "ToolCall", "ApprovalRequest", "ApprovalResponse", "ToolResult"),
+            *("StepBegin", "TurnEnd", "reply"),
+        ]
+        assert (tmp_path / "work" / "made").read_text() == "hi\n"
+
+
+@pytest.mark.req("wire:S98", "wire:S99", "wire:S101")
+@pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
+def test_however_it_is_ended_a_running_turn_ends_and_its_prompt_is_answered(tmp_path: Path, how: str) -> None:
+    with client(tmp_path, HOLDS) as wire:
+        wire.send(id="p", method="prompt", params={"user_input": "go"})
+        wire.until(lambda m: "ContentPart" in str(m))
+        if how == "eof":
+            wire.hang_up()
+        else:
+            wire.signal(signal.Signals[how])
+        heard = wire.rest()
+        assert kinds(heard) == ["TurnEnd", "reply"]
+        assert heard[-1]["result"] == {"status": "cancelled"}
+        assert wire.ended(5 if how == "eof" else 3) == (0, "")
+
+
+@pytest.mark.req("wire:S100")
+def test_info_is_one_object_and_nothing_else() -> None:
+    done = subprocess.run([KIMI, "info", "--json"], capture_output=True, timeout=10, env=environment(), check=True)
+    facts = json.loads(done.stdout)
+    assert done.stderr == b""
+    assert {"kimi_cli_version", "agent_spec_versions", "wire_protocol_version", "python_version"} <= set(facts)
+    assert tuple(map(int, facts["kimi_cli_version"].split("."))) >= (0, 82)
+    assert facts["wire_protocol_version"] == "1.2"
+    assert facts["python_version"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_the_rows_are_listed(tmp_path: Path) -> None:
+    argv = [QUINTET, "methods", "wire", "--home", str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, timeout=10, env=environment(), text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()][:3] == ["initialize", "prompt", "cancel"]

@@ -1,0 +1,1 @@
+"""Each protocol with an in-memory peer over the real engine."""
