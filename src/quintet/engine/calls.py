@@ -12,7 +12,7 @@ import msgspec
 from quintet.domain.errors import STORAGE_ERRORS, Drifted, as_quintet_error
 from quintet.domain.event import AnyPayload, CheckpointSettled, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
-from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
+from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult, tool_of
 from quintet.domain.ports import Results, Tool
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.engine.call_context import CallContext
@@ -160,7 +160,7 @@ class Calls:
             drifted = not _same(prepared, now)
             if not drifted:
                 intent = ToolStarted(
-                    call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, cleared.words
+                    call.call_id, spec.known_as, spec.effect, prepared.title, prepared.digest, cleared.words
                 )
                 await self._intend(call, intent)
                 await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
@@ -191,8 +191,10 @@ class Calls:
         guarded = self._unguard(call)
         ended: list[AnyPayload] = []
         if guarded is not None:
-            ended.append(CheckpointSettled(call.call_id, call.name, guarded.secured.directory, exact=guarded.exact))
-        await self._feed.say(self._running.lease, *ended, ToolFinished(call.call_id, call.name, ResultStatus.DENIED))
+            ended.append(CheckpointSettled(call.call_id, tool_of(call), guarded.secured.directory, exact=guarded.exact))
+        await self._feed.say(
+            self._running.lease, *ended, ToolFinished(call.call_id, tool_of(call), ResultStatus.DENIED)
+        )
         self._started.discard(call.call_id)
         self._ran.discard(call.call_id)
 
@@ -258,7 +260,7 @@ class Calls:
         if call.call_id not in self._started:
             return [added]
         settled = [self._settled[call.call_id]] if call.call_id in self._settled else []
-        return [*settled, ToolFinished(call.call_id, call.name, outcome.status, elapsed_ms), added]
+        return [*settled, ToolFinished(call.call_id, tool_of(call), outcome.status, elapsed_ms), added]
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
