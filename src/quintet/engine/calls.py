@@ -210,11 +210,11 @@ class Calls:
 
     async def _prepare(self, call: ToolCall) -> tuple[Prepared, ToolSpec, Tool | None]:
         running, starter = self._running, self._running.starter
-        spec = next((s for s in running.specs() if s.name == call.name), None)
+        spec = running.offered(call.name)
         if spec is None:
             offered = ", ".join(s.name for s in running.specs())
             raise Refused(starter.withheld.get(call.name) or f"Tool `{call.name}` not found. Offered: {offered}.")
-        tool = starter.tools.get(call.name)
+        tool = starter.tools.get(call.name) or starter.spellings.own_tool(call.name)
         arguments = _arguments(call)
         cwd = running.thread.settings.cwd
         if tool is None:

@@ -83,6 +83,11 @@ class RunningTurn:
         offered = (s for s in self.starter.specs() if may_use(self.agent, s.known_as) and s.known_as not in hidden)
         return tuple(offering(spec, self.others) if spec.known_as == TOOL else spec for spec in offered)
 
+    def offered(self, name: str) -> ToolSpec | None:
+        """The tool a model means; also by its own name where it was offered under another."""
+        specs = self.specs()
+        return next((s for s in specs if s.name == name), None) or next((s for s in specs if s.own == name != ""), None)
+
     async def work(self, work: asyncio.Task[None]) -> None:
         """Run until done, failed or stopped. A stop that came before the work began still stops it."""
         self._work = work

@@ -42,27 +42,27 @@ class Respelled:
     """Plays domain.ports.Tool."""
 
     def __init__(self, tool: Tool, spelling: Spelling) -> None:
-        self._tool = tool
+        self.tool = tool
         self.spelling = spelling
 
     @property
     def spec(self) -> ToolSpec:
         row = self.spelling
         return replace(
-            self._tool.spec, name=row.name, description=row.description, parameters=row.parameters, own=row.own
+            self.tool.spec, name=row.name, description=row.description, parameters=row.parameters, own=row.own
         )
 
     async def prepare(self, arguments: Given, scope: CallScope) -> Prepared:
         row = self.spelling
         try:
-            return await self._tool.prepare(row.inward(arguments), scope)
+            return await self.tool.prepare(row.inward(arguments), scope)
         except Invalid as error:
             # Tools begin what they say of arguments with their own name, which this model does not know.
             words = error.message.removeprefix(f"{row.own}: ")
             raise Invalid(f"{row.name}: {words}", next_step=error.step, **error.data) from None
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
-        return self.spelling.told(await self._tool.run(prepared, context), prepared)
+        return self.spelling.told(await self.tool.run(prepared, context), prepared)
 
 
 class Spellings:
@@ -71,6 +71,7 @@ class Spellings:
     def __init__(self, tools: Sequence[Tool]) -> None:
         rows = [tool.spelling for tool in tools if isinstance(tool, Respelled)]
         self._by_name = {row.name: row for row in rows}
+        self._own_tools = {tool.spelling.own: tool.tool for tool in tools if isinstance(tool, Respelled)}
         self._by_own: dict[str, Spelling] = {}
         for row in rows:
             self._by_own.setdefault(row.own, row)
@@ -94,6 +95,10 @@ class Spellings:
         except Invalid:
             return row.own, given  # the tool will say what is wrong with it
 
+    def own_tool(self, name: str) -> Tool | None:
+        """The tool whose own name this is: a model that read it in what was done elsewhere may call it so."""
+        return self._own_tools.get(name)
+
     def outward(self, name: str, arguments: str) -> tuple[str, str]:
         """A call under a tool's own name, as this turn's model would have written it; another one as it is."""
         row = None if name in self._by_name else self._by_own.get(name)
@@ -113,7 +118,7 @@ class Spellings:
         match item.body:
             case ToolCall(name=name, input=given) as call if name in self._by_own:
                 shown, arguments = self.outward(name, given)
-                return replace(item, body=replace(call, name=shown, input=arguments))
+                return replace(item, body=replace(call, name=shown, input=arguments, own=name))
             case ToolResult(name=name) as result if name in self._by_own:
                 return replace(item, body=replace(result, name=self.name_of(name)))
         return item
