@@ -315,6 +315,8 @@ class App:
         tools: Sequence[Tool] | None = None,
         external_tools: Sequence[ToolSpec] = (),
         withheld: Mapping[str, str] | None = None,
+        restarts: bool = False,
+        keeps_steers: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -334,6 +336,8 @@ class App:
             hooks=hooks,
             external_tools=external_tools,
             withheld=withheld,
+            restarts=restarts,
+            keeps_steers=keeps_steers,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
@@ -432,6 +436,8 @@ def wire_house(app: App, flags: WireFlags) -> House:
             external_tools=external_tools,
             hooks=hooks,
             withheld=withheld,
+            restarts=True,  # a StepRetry is its clients' cue to clear what they show
+            keeps_steers=False,  # a steer belongs to its turn alone
         )
 
     return House(

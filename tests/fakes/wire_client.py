@@ -83,7 +83,7 @@ class WireClient:
         return message
 
     def until(self, match: Callable[[Message], bool], answers: Answer = lambda request: None) -> list[Message]:
-        """All messages up to the first that matches; requests on the way are answered, where `answers` gives something."""
+        """All messages up to the first that matches; requests on the way are answered with what `answers` gives."""
         heard: list[Message] = []
         while True:
             message = self.next()

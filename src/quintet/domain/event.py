@@ -104,6 +104,7 @@ class StepRetried(Payload, frozen=True):
     attempt: int
     wait_s: float
     reason: str
+    kind: str = ""  # of the failure, in a word
     most: int = 0  # attempts there can be; 0: not known
     status: int | None = None  # what the provider answered, where it answered
 

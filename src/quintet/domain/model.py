@@ -54,6 +54,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tools: tuple[ToolSpec, ...]
     thread: str
     options: dict[str, Any] = {}
+    restarts: bool = False  # an answer that breaks off may begin anew, behind a RetryChunk; else it is kept as it is
 
 
 class TextChunk(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +95,7 @@ class RetryChunk(msgspec.Struct, frozen=True):
     attempt: int
     wait_s: float
     reason: str
+    kind: str = ""  # of the failure, in a word
     most: int = 0  # attempts there can be; 0: not known
     status: int | None = None  # what the provider answered, where it answered
 

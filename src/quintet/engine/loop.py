@@ -222,6 +222,7 @@ class Loop:
             items=self._running.starter.spellings.respelled(self._context.for_model()),
             tools=self._running.specs(),
             thread=self._running.thread.id,
+            restarts=self._running.starter.restarts,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:
@@ -283,7 +284,7 @@ class Loop:
         leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []
         leftovers += self._compaction.leftovers(error) if self._compaction else []
         leftovers += self._calls.leftovers()
-        for steer in self._running.steers:
+        for steer in self._running.steers if self._running.starter.keeps_steers else ():
             item = Item(new_id("itm"), lease.thread, lease.turn, 0, now, UserMessage(steer.parts, steered=True))
             leftovers += [ItemAdded(item), TurnSteered(steer.id, item.id)]
         return leftovers

@@ -38,6 +38,8 @@ class Starter:
         answer_form: AnswerForm | None = None,
         hooks: Sequence[HookSubscription] = (),
         withheld: Mapping[str, str] | None = None,
+        restarts: bool = False,
+        keeps_steers: bool = True,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -58,6 +60,8 @@ class Starter:
         self.withheld = dict(
             withheld or {}
         )  # tools this client has no use for, and what a model that calls one is told
+        self.restarts = restarts  # who watches can begin an answer anew when it breaks off
+        self.keeps_steers = keeps_steers  # those the model never got, since the turn was stopped, stay in the thread
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
 
     def has(self, own: str) -> bool:

@@ -153,8 +153,9 @@ class Step:
                 self.finish = reason
                 self.message_id = storable(message_id)
             case RetryChunk():
-                said = StepRetried(self.id, chunk.attempt, chunk.wait_s, chunk.reason, chunk.most, chunk.status)
-                await self._feed.say(self._lease, said)
+                self._begin_anew()
+                said = (chunk.attempt, chunk.wait_s, chunk.reason, chunk.kind, chunk.most, chunk.status)
+                await self._feed.say(self._lease, StepRetried(self.id, *said))
 
     def _grow(self, kind: type[TextDelta] | type[ReasoningDelta], text: str) -> None:
         growing = self._growing
@@ -199,6 +200,14 @@ class Step:
         for growing in (self._growing, *self._open_calls.values()):
             if growing is not None and growing.stream is not None and (held := growing.stream.release()):
                 self._feed.push(growing.delta(held), self._lease)
+
+    def _begin_anew(self) -> None:
+        """What came of an attempt that broke off was shown and is not kept: the next one says all of it."""
+        if self._release is not None:
+            self._release.cancel()
+            self._release = None
+        self._growing, self._open_calls, self._renamed = None, {}, {}
+        self.items.clear()
 
     def _complete_growing(self) -> None:
         """The model went on to something else: what grew until now is whole."""

@@ -143,6 +143,8 @@ class Subagents:
             budget=given.budget,
             hooks=given.hooks,
             withheld=given.withheld,
+            restarts=given.restarts,
+            keeps_steers=given.keeps_steers,
         )
 
     async def _report(self, child: Thread, ended: Turn) -> Report:

@@ -70,11 +70,11 @@ class HttpProvider:
                 return
             except _AttemptFailed as error:
                 failure = msgspec.structs.replace(error.failure, words=self._masked(error.failure.words))
-            wait_s = None if spoke else waits.next(failure)
+            wait_s = None if spoke and not request.restarts else waits.next(failure)
             if wait_s is None:
                 raise failed(self._name, failure, waits.attempt)
             most = self._settings.max_retries + 1
-            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words, most, failure.status)
+            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words, failure.reason, most, failure.status)
             await asyncio.sleep(wait_s)
 
     async def close(self) -> None:

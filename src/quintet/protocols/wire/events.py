@@ -95,7 +95,7 @@ class Projection:
 
     def _step_retried(self, said: ev.StepRetried) -> list[Out]:
         self._calls.again()
-        retry = wire.StepRetry(self._step, said.attempt, said.most, said.wait_s, said.reason, said.status)
+        retry = wire.StepRetry(self._step, said.attempt, said.most, said.wait_s, said.kind or said.reason, said.status)
         return [Message("StepRetry", retry)]
 
     def _step_finished(self, said: ev.StepFinished) -> list[Out]:

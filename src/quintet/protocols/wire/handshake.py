@@ -13,6 +13,7 @@ from quintet.domain.tool import ToolSpec
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.house import House
+from quintet.protocols.wire.pending import ask_again
 from quintet.protocols.wire.schemas import wrong_with
 from quintet.rpc.call import Call, Reply
 from quintet.rpc.rows import Family
@@ -44,7 +45,7 @@ async def initialize(call: Call[Client], params: wire.InitializeParams) -> Reply
     )
     if not params.external_tools:
         client.external_tools = ()
-    return Reply(result)
+    return Reply(result, then=lambda: ask_again(call.connection))
 
 
 def _take_tools(client: Client, given: list[wire.ExternalTool]) -> wire.ExternalToolsResult:

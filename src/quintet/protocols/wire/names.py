@@ -16,6 +16,7 @@ from quintet.domain.ports import Tool
 from quintet.domain.tool import Effect
 from quintet.protocols.wire import display
 from quintet.protocols.wire.models import ContentPart, ImageURLPart, TextPart, ToolReturnValue, Url
+from quintet.protocols.wire.questions import AskUserQuestion
 
 REJECTED = "Rejected by user"
 # A client's `approve_for_session` holds for its action, so an action is what a grant can be about: an effect.
@@ -33,12 +34,12 @@ class Shown(Struct, frozen=True):
 
 class Names:
     def tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        """What the model is offered."""
-        return tools
+        """What the model is offered: ours, and questions as Kimi's clients show them."""
+        return [AskUserQuestion() if tool.spec.name == "ask_user" else tool for tool in tools]
 
     def reserved(self, tools: Sequence[Tool]) -> frozenset[str]:
         """Names a client's own tool may not have."""
-        return frozenset(tool.spec.name for tool in tools)
+        return frozenset(tool.spec.name for tool in (*tools, *self.tools(tools)))
 
     def call(self, name: str, arguments: str) -> tuple[str, str]:
         return name, arguments

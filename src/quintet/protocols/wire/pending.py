@@ -1,0 +1,26 @@
+"""Approvals that still wait while no prompt is under way: a client that greets again is asked again."""
+
+from __future__ import annotations
+
+from quintet.domain.event import Event, InteractionRequested
+from quintet.domain.interaction import Approval
+from quintet.protocols.wire.client import Client
+from quintet.protocols.wire.events import Asked, Options, Projection
+from quintet.protocols.wire.requests import Requests
+from quintet.rpc.connection import Connection
+
+
+async def ask_again(connection: Connection[Client]) -> None:
+    """Only what this process itself waits for: another's turns are its own clients' business."""
+    house = connection.state.house
+    if not house.begun:
+        return
+    thread = await house.thread()
+    requests = Requests(connection, house)
+    for asked in await house.interactions.pending(thread.root):
+        turn = await house.feed.journal.turn(asked.turn)
+        if isinstance(asked.request, Approval) and turn.runner == house.feed.journal.owner:
+            event = Event(0, "interaction.requested", asked.created_ms, InteractionRequested(asked))
+            for out in Projection("", Options(house.names)).project(event):
+                if isinstance(out, Asked):
+                    await requests.ask(out)

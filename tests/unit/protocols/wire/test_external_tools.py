@@ -1,0 +1,133 @@
+"""Tools that live in the client: asked, answered, and every way in which that fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quintet.domain.item import ToolResult
+from tests.fakes.providers import GatedProvider, call, text
+from tests.fakes.wire_client import kinds, payloads
+from tests.fakes.wire_peer import Peer
+from tests.unit.protocols.wire.conftest import Connect
+
+OPEN = {"name": "open", "description": "of the client", "parameters": {"type": "object"}}
+
+
+def value(output: Any = "Opened", *, is_error: bool = False, **more: Any) -> dict[str, Any]:
+    return {"is_error": is_error, "output": output, "message": "", "display": [], "extras": None, **more}
+
+
+async def greeted(connect: Connect, *steps: Any) -> tuple[Peer, GatedProvider]:
+    model = GatedProvider(*steps)
+    peer = connect(model)
+    await peer.initialize("1.1", external_tools=[OPEN])
+    return peer, model
+
+
+def read(model: GatedProvider, number: int = 1) -> list[ToolResult]:
+    """The results the model was given."""
+    return [item.body for item in model.requests[number].items if isinstance(item.body, ToolResult)]
+
+
+@pytest.mark.req("wire:S65", "wire:S69", "wire:S72", "wire:S51")
+@pytest.mark.parametrize(
+    "returned",
+    [
+        value(),
+        value(message="Opened it", display=[{"type": "brief", "text": "hi"}, {"type": "odd", "data": {}}]),
+        value([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], extras={"a": 1}),
+        value("it broke", is_error=True),
+    ],
+)
+async def test_a_clients_tool_is_asked_and_its_result_repeated(connect: Connect, returned: dict[str, Any]) -> None:
+    peer, model = await greeted(connect, call("open", '{"path": "a"}', "c7"), text("end"))
+    heard = await peer.prompt(answers=lambda request: {"tool_call_id": request["id"], "return_value": returned})
+    (asked,) = [m for m in heard if m.get("method") == "request"]
+    assert asked["id"] == "c7"
+    assert asked["params"] == {
+        "type": "ToolCallRequest",
+        "payload": {"id": "c7", "name": "open", "arguments": '{"path": "a"}'},
+    }
+    assert payloads(heard, "ToolResult") == [{"tool_call_id": "c7", "return_value": returned}]
+    assert "ApprovalRequest" not in kinds(heard)
+    output = returned["output"]
+    assert read(model)[0].text == (output if isinstance(output, str) else "one\ntwo")
+    assert heard[-1]["result"] == {"status": "finished"}
+
+
+@pytest.mark.req("wire:S67", "wire:S68")
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"error": {"code": 1, "message": "the editor is closed"}}, "the editor is closed"),
+        ({"result": {"tool_call_id": "c1"}}, "malformed"),
+        ({"result": {"tool_call_id": "c1", "return_value": {"output": 5}}}, "malformed"),
+        ({"result": "Opened"}, "malformed"),
+    ],
+)
+async def test_a_client_that_fails_is_an_error_and_the_turn_goes_on(
+    connect: Connect, answer: dict[str, Any], words: str
+) -> None:
+    peer, model = await greeted(connect, call("open"), text("end"))
+    await peer.begin()
+    (*_, asked) = await peer.hears("ToolCallRequest")
+    await peer.send(id=asked["id"], **answer)
+    heard = await peer.reply("p")
+    (result,) = payloads(heard, "ToolResult")
+    assert result["return_value"]["is_error"] is True
+    assert words in result["return_value"]["output"]
+    assert words in read(model)[0].text
+    assert heard[-1]["result"] == {"status": "finished"}
+
+
+@pytest.mark.req("wire:S71", "wire:S73")
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [("nothing", "{}", "Tool `nothing` not found"), ("open", '{"path', "not valid JSON"), ("open", "5", "JSON object")],
+)
+async def test_what_cannot_be_called_is_an_error_and_the_client_is_not_asked(
+    connect: Connect, name: str, given: str, words: str
+) -> None:
+    peer, _ = await greeted(connect, call(name, given), text("end"))
+    heard = await peer.prompt()
+    assert not [m for m in heard if m.get("method") == "request"]
+    (result,) = payloads(heard, "ToolResult")
+    assert result["return_value"]["is_error"] is True
+    assert words in result["return_value"]["output"]
+    assert heard[-1]["result"] == {"status": "finished"}
+
+
+@pytest.mark.req("wire:S70")
+async def test_parallel_calls_are_answered_in_any_order_before_the_next_step(connect: Connect) -> None:
+    calls = [line for n in range(3) for line in call("open", f'{{"n": {n}}}', f"c{n}")]
+    peer, model = await greeted(connect, calls, text("end"))
+    await peer.begin()
+    asked = [(await peer.hears("ToolCallRequest"))[-1] for _ in range(3)]
+    assert [m["id"] for m in asked] == ["c0", "c1", "c2"]
+    for request in reversed(asked):
+        await peer.answer(request, tool_call_id=request["id"], return_value=value(f"of {request['id']}"))
+    heard = await peer.reply("p")
+    assert kinds(heard)[:4] == ["ToolResult", "ToolResult", "ToolResult", "StepBegin"]
+    assert {r.call_id: r.text for r in read(model)} == {"c0": "of c0", "c1": "of c1", "c2": "of c2"}
+
+
+@pytest.mark.req("wire:S109")
+async def test_a_cancel_settles_a_tool_that_never_answers(connect: Connect) -> None:
+    peer, _ = await greeted(connect, call("open"), text("again"))
+    await peer.begin()
+    (*_, asked) = await peer.hears("ToolCallRequest")
+    await peer.send(id="x", method="cancel")
+    assert (await peer.reply("p"))[-1]["result"] == {"status": "cancelled"}
+    await peer.answer(asked, tool_call_id=asked["id"], return_value=value())
+    assert await peer.quiet()
+    assert (await peer.prompt())[-1]["result"] == {"status": "finished"}
+
+
+async def test_without_the_tool_declared_again_the_model_is_not_offered_it(connect: Connect) -> None:
+    peer, model = await greeted(connect, text("one"), text("two"))
+    await peer.prompt()
+    await peer.initialize()
+    await peer.prompt()
+    assert [[spec.name for spec in request.tools] for request in model.requests] == [["open"], []]
