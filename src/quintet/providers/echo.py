@@ -41,7 +41,7 @@ class EchoProvider:
             if wait_s is None:
                 raise failed(self._name, failure, waits.attempt)
             most = self._max_retries + 1
-            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words, most, failure.status)
+            yield RetryChunk(waits.attempt, round(wait_s, 3), failure.words, failure.reason, most, failure.status)
             await asyncio.sleep(wait_s)
 
     def _next(self) -> list[Chunk]:

@@ -11,7 +11,16 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 import msgspec
 
 from quintet.domain.ids import new_id
-from quintet.domain.item import AssistantMessage, Item, ResultStatus, ToolCall, ToolResult, UserMessage, text_of
+from quintet.domain.item import (
+    AssistantMessage,
+    Item,
+    ResultStatus,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    text_of,
+    tool_of,
+)
 from quintet.domain.model import (
     Chunk,
     Finish,

@@ -10,13 +10,13 @@ from quintet.domain.ports import Tool
 from quintet.domain.principal import local
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
+from quintet.engine.commands import Commands
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.protocols.wire.names import Names
-from quintet.protocols.wire.slash import SlashCommands
 
 ME = local("wire")
 
@@ -53,7 +53,7 @@ class House:
         configured_hooks: Mapping[str, int],
         window: Callable[[str], int | None] = lambda model: None,
         names: Names | None = None,
-        slash: SlashCommands | None = None,
+        commands: Commands | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
@@ -64,7 +64,7 @@ class House:
         self.configured_hooks = configured_hooks
         self.window = window
         self.names = names or Names()
-        self.slash = slash or SlashCommands()
+        self.commands = commands or Commands()
         self.log = log
         self._thread: Thread | None = None
 
