@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from quintet.config import Config
 from quintet.domain.errors import Invalid
+from quintet.protocols.wire.errors import UNSET as NO_MODEL
 from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSettings
 
 FILE = "config.toml"
 SCRIPTS = "KIMI_SCRIPTED_ECHO_SCRIPTS"
-NO_MODEL = "(none)/(none)"  # a reference that resolves nowhere: the prompt says that no model is set
 KINDS = {
     "kimi": ProviderKind.OPENAI_CHAT,
     "openai_legacy": ProviderKind.OPENAI_CHAT,

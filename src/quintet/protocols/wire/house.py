@@ -54,6 +54,7 @@ class House:
         window: Callable[[str], int | None] = lambda model: None,
         names: Names | None = None,
         commands: Commands | None = None,
+        unsupported: str = "",
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
@@ -65,6 +66,7 @@ class House:
         self.window = window
         self.names = names or Names()
         self.commands = commands or Commands()
+        self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
         self.log = log
         self._thread: Thread | None = None
 

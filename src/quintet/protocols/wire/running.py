@@ -95,13 +95,17 @@ class Running:
             await self.tell("TurnEnd", wire.Empty())
 
     async def _refuse_unfit(self, starter: Starter, thread: Thread) -> None:
+        if words := self.client.house.unsupported:
+            await self.whole(_nothing)
+            raise NotSupported(words)
         if isinstance(self._input, str) or all(isinstance(part, wire.TextPart) for part in self._input):
             return
         with suppress(QuintetError):  # no model: the turn itself will say so
             reference, _ = starter.models.resolve(starter.model or thread.settings.model)
             if missing := lacks(self._input, starter.models.info(reference)):
                 await self.whole(_nothing)
-                raise NotSupported(f"LLM model '{reference}' does not support required capability: {missing}.")
+                model = reference.partition("/")[2]
+                raise NotSupported(f"LLM model '{model}' does not support required capability: {missing}.")
 
     async def _run(self, thread: Thread, start: Callable[[], Awaitable[Started]]) -> TurnFinished:
         house = self.client.house
