@@ -16,7 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from quintet.cli import COMMANDS, exits
+from quintet.cli import COMMANDS, docs_wire, exits
 from quintet.cli.words import actions_of, own_arguments, parser_of
 from quintet.domain.errors import all_error_classes
 from quintet.domain.event import KINDS, Kind
@@ -168,6 +168,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors": errors,
     "exits": exit_codes,
     "commands": commands,
+    "wire_methods": docs_wire.methods,
+    "wire_messages": docs_wire.messages,
+    "wire_codes": docs_wire.codes,
 }
 
 

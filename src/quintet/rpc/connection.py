@@ -95,6 +95,10 @@ class Connection(Generic[S]):
                 await self._send(messages.encode_request(question.id, method, params))
                 return await question.answer(result)
 
+    async def post(self, id: str | int, method: str, params: Any = UNSET) -> None:
+        """A request whose answer nobody waits for: one that is told again."""
+        await self._send(messages.encode_request(id, method, params))
+
     def find(self, id: Id) -> Call[S] | None:
         """The call in progress with this id, the latest if the client used one twice."""
         for call in reversed(self._calls.values()):

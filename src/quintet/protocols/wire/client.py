@@ -15,6 +15,7 @@ from quintet.protocols.wire.house import House
 from quintet.protocols.wire.models import ClientCapabilities
 
 if TYPE_CHECKING:
+    from quintet.protocols.wire.replay import Replaying
     from quintet.protocols.wire.running import Running
 
 WITHHELD = "The client does not support {what}. Do not call this tool again."
@@ -29,7 +30,7 @@ class Client:
         self.capabilities = ClientCapabilities()
         self.external_tools: tuple[ToolSpec, ...] = ()
         self.hooks: tuple[HookSubscription, ...] = ()
-        self.running: Running | None = None
+        self.running: Running | Replaying | None = None
         self.own_plan_changes = 0  # the client has been told of these by the reply to its own call
 
     def starter(self) -> Starter:
@@ -52,7 +53,7 @@ class Client:
             raise WrongState(IN_PROGRESS)
 
     @contextmanager
-    def busy(self, running: Running) -> Iterator[None]:
+    def busy(self, running: Running | Replaying) -> Iterator[None]:
         self.refuse_while_running()
         self.running = running
         try:
@@ -60,7 +61,7 @@ class Client:
         finally:
             self.running = None
 
-    def now(self) -> Running:
+    def now(self) -> Running | Replaying:
         if self.running is None:
             raise WrongState(NONE_IN_PROGRESS)
         return self.running

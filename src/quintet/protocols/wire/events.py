@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
@@ -51,8 +51,13 @@ class Options(Struct, frozen=True):
     window: Callable[[str], int | None] = lambda model: None  # how much the model can read
 
 
+Row = Callable[[Any, Any], list["Out"]]
+
+
 class Projection:
     """Of one turn."""
+
+    rows: ClassVar[dict[type, Row]]  # below
 
     def __init__(self, user_input: wire.UserInput, options: Options, subagent: str = "", agent: str = "") -> None:
         self._input = user_input
@@ -69,7 +74,7 @@ class Projection:
 
     def project(self, event: ev.Event) -> list[Out]:
         payload = event.payload
-        row = _ROWS.get(type(payload))
+        row = self.rows.get(type(payload))
         if row is None:
             return []
         out: list[Out] = row(self, payload)
@@ -223,7 +228,7 @@ class Projection:
         return [Message("HookResolved", resolved)]
 
 
-_ROWS: dict[type, Callable[[Projection, Any], list[Out]]] = {
+Projection.rows = {
     ev.TurnFinished: Projection._turn_finished,
     ev.StepStarted: Projection._step_started,
     ev.StepRetried: Projection._step_retried,

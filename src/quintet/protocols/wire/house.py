@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import Tool
@@ -30,12 +30,6 @@ class MakeStarter(Protocol):
         hooks: Sequence[HookSubscription],
         withheld: Mapping[str, str],
     ) -> Starter: ...
-
-
-class Replay(Protocol):
-    """What the thread has seen so far, as messages of `event` and `request`, text deltas merged."""
-
-    def __call__(self, thread: Thread) -> Any: ...
 
 
 class House:

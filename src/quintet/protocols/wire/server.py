@@ -9,6 +9,7 @@ from quintet.protocols.wire.errors import bad, errors
 from quintet.protocols.wire.gate import Gate
 from quintet.protocols.wire.handshake import HANDSHAKE
 from quintet.protocols.wire.house import House
+from quintet.protocols.wire.replay import REPLAY
 from quintet.protocols.wire.turns import TURNS
 from quintet.rpc.connection import Connection, Source
 from quintet.rpc.dialect import Dialect
@@ -17,7 +18,7 @@ from quintet.rpc.framing import MIB, LineDecoder
 from quintet.rpc.rows import Table
 from quintet.rpc.writer import Sink
 
-TABLE = Table(HANDSHAKE, TURNS)
+TABLE = Table(HANDSHAKE, TURNS, REPLAY)
 LONGEST_LINE = 100 * MIB
 GRACE_S = 1.5  # for the turn that is cancelled when the client leaves; whoever stops us may wait three seconds
 

@@ -26,11 +26,19 @@ class _Branch(NamedTuple):
 
 
 class Tree:
-    def __init__(self, journal: Journal, turn: Turn, user_input: UserInput, options: Options) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        turn: Turn,
+        user_input: UserInput,
+        options: Options,
+        projection: type[Projection] = Projection,
+    ) -> None:
         self._journal = journal
         self._options = options
         self._turn = turn
-        self.projection = Projection(user_input, options)
+        self._make = projection
+        self.projection = projection(user_input, options)
         self._branches = {turn.id: _Branch(self.projection)}
 
     async def take(self, event: Event) -> list[Out]:
@@ -50,7 +58,7 @@ class Tree:
             agent = (await self._journal.thread(turn.thread)).settings.agent
         except NotFound:
             agent = ""  # deleted meanwhile
-        projection = Projection(said_by_user(turn.parts), self._options, turn.thread, agent)
+        projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent)
         return _Branch(projection, turn.for_turn, turn.for_call, agent, turn.thread)
 
     def _wrapped(self, entry: Out, branch: _Branch) -> Out:

@@ -36,7 +36,11 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
     "cancel", result=wire.Empty, urgent=True, summary="Stop the turn, or the replay, that is under way (1.0)."
 )
 async def cancel(call: Call[Client], params: NoParams) -> Reply[Struct]:
-    return Reply(wire.Empty(), then=call.state.now().cancel)
+    running = call.state.now()
+    if isinstance(running, Running):
+        return Reply(wire.Empty(), then=running.cancel)
+    await running.cancel()  # at once: a replay could be over before the reply has found its place
+    return Reply(wire.Empty())
 
 
 @TURNS.method(
@@ -49,6 +53,8 @@ async def cancel(call: Call[Client], params: NoParams) -> Reply[Struct]:
 async def steer(call: Call[Client], params: wire.PromptParams) -> wire.SteerResult:
     client = call.state
     running = client.now()
+    if not isinstance(running, Running):
+        raise WrongState(NONE_IN_PROGRESS)
     await running.begun.wait()
     client.gate.steers()
     thread = await client.house.thread()

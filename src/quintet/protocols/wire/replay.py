@@ -1,0 +1,93 @@
+"""replay: what the thread has seen so far, told again from the journal. Starts nothing and asks no model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from quintet.domain import event as ev
+from quintet.domain import item as it
+from quintet.domain.interaction import ExternalCall
+from quintet.domain.thread import Thread
+from quintet.engine.subscription import replay as kept_events
+from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.client import Client
+from quintet.protocols.wire.events import Asked, Options, Out, Projection, said_by_user
+from quintet.protocols.wire.house import House
+from quintet.protocols.wire.models import Message
+from quintet.protocols.wire.tree import Tree
+from quintet.rpc.call import Call
+from quintet.rpc.rows import Family, NoParams
+
+REPLAY = Family("replay")
+
+
+class Retold(Projection):
+    """From what is kept: items say whole what deltas said in pieces, and approvals are over."""
+
+    def _item_retold(self, said: ev.ItemAdded) -> list[Out]:
+        match said.item.body:
+            case it.AssistantMessage(text=text) if text:
+                return [Message("ContentPart", wire.TextPart(text))]
+            case it.Reasoning(text=text) if text:
+                return [Message("ContentPart", wire.ThinkPart(text))]
+        return self._item_added(said)
+
+    def _requested_then(self, said: ev.InteractionRequested) -> list[Out]:
+        out = self._requested(said)
+        return out if isinstance(said.interaction.request, ExternalCall) else []
+
+    def _resolved_then(self, said: ev.InteractionResolved) -> list[Out]:
+        self._resolved(said)
+        return []
+
+
+_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ToolInputDelta)
+Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _DELTAS} | {
+    ev.ItemAdded: Retold._item_retold,
+    ev.InteractionRequested: Retold._requested_then,
+    ev.InteractionResolved: Retold._resolved_then,
+}
+
+
+async def retell(house: House, thread: Thread) -> AsyncIterator[Message | Asked]:
+    """Every message of every turn, in order, whoever began it."""
+    trees: dict[str, Tree] = {}
+    journal, options = house.feed.journal, Options(house.names, house.window)
+    async for event in kept_events(journal, 0, thread.root):
+        if not isinstance(event, ev.Event):
+            continue  # deltas that are gone were never needed
+        said = event.payload
+        if isinstance(said, ev.TurnQueued) and event.thread == thread.id:
+            trees = {event.turn: Tree(journal, said.turn, said_by_user(said.turn.parts), options, Retold)} | trees
+        for tree in tuple(trees.values()):
+            for out in await tree.take(event):
+                if isinstance(out, Message | Asked):
+                    yield out
+        if isinstance(said, ev.TurnFinished):
+            trees.pop(event.turn, None)
+
+
+class Replaying:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    async def cancel(self) -> None:
+        self.cancelled = True
+
+
+@REPLAY.method("replay", result=wire.ReplayResult, summary="Tell again everything the thread has seen, in order (1.3).")
+async def replay(call: Call[Client], params: NoParams) -> wire.ReplayResult:
+    client, replaying = call.state, Replaying()
+    events = requests = 0
+    with client.busy(replaying):
+        thread = await client.house.thread()
+        async for out in retell(client.house, thread):
+            if replaying.cancelled:
+                return wire.ReplayResult("cancelled", events, requests)
+            if isinstance(out, Asked):
+                await call.connection.post(out.id, "request", out.message)
+                requests += 1
+            elif client.gate.lets(out.type):
+                await call.notify("event", out)
+                events += 1
+    return wire.ReplayResult("finished", events, requests)

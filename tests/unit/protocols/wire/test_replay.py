@@ -1,0 +1,106 @@
+"""Replay: the journal told again, as the client first heard it, text in one piece."""
+
+from __future__ import annotations
+
+import pytest
+
+from quintet.domain.model import ReasoningChunk, Usage, UsageChunk
+from quintet.domain.tool import Effect
+from tests.fakes.engine import Process
+from tests.fakes.providers import Gate, GatedProvider, call, text
+from tests.fakes.tools import FakeTool
+from tests.fakes.wire_client import kinds, payloads, spoken
+from tests.fakes.wire_peer import Message, Peer
+from tests.unit.protocols.wire.conftest import Connect
+
+OPEN = {"name": "open", "description": "of the client", "parameters": {"type": "object"}}
+OPENED = {"return_value": {"is_error": False, "output": "Opened", "message": "", "display": [], "extras": None}}
+
+
+@pytest.mark.req("wire:S90")
+async def test_an_empty_thread_has_nothing_to_tell(connect: Connect) -> None:
+    assert await connect().call("replay") == [
+        {"jsonrpc": "2.0", "id": "c", "result": {"status": "finished", "events": 0, "requests": 0}}
+    ]
+
+
+def answers(request: Message) -> Message:
+    if request["params"]["type"] == "ToolCallRequest":
+        return {"tool_call_id": request["id"], **OPENED}
+    return {"response": "approve"}
+
+
+async def lived(connect: Connect) -> tuple[Peer, GatedProvider, list[Message]]:
+    """A client after two turns, and what it heard."""
+    steps = [
+        [ReasoningChunk("h"), ReasoningChunk("m"), *text("let ", "me"), *call("open", '{"a": 1}', "c1")],
+        [*call("shell", '{"command": "ls"}', "c2"), UsageChunk(Usage(10, 5))],
+        text("do", "ne"),
+    ]
+    model = GatedProvider(*steps, text("second"))
+    peer = connect(model, [FakeTool("shell", effect=Effect.EXECUTE)], known={"context_window": 100_000})
+    await peer.initialize(external_tools=[OPEN])
+    heard = [*await peer.prompt("first", answers), *await peer.prompt("again", answers)]
+    return peer, model, heard
+
+
+@pytest.mark.req("wire:S91", "wire:S92", "wire:S96")
+async def test_what_was_heard_is_told_again_merged_and_counted_as_often_as_asked(connect: Connect) -> None:
+    peer, model, heard = await lived(connect)
+    told = await peer.call("replay")
+    gone = ("ApprovalRequest", "ApprovalResponse", "reply", "ToolCallPart", "ContentPart")
+    assert [k for k in kinds(told) if k not in gone] == [k for k in kinds(heard) if k not in gone]
+    assert "ApprovalRequest" not in kinds(told)
+    assert "ApprovalResponse" not in kinds(told)
+    assert [p.get("text") or p.get("think") for p in payloads(told, "ContentPart")] == [
+        "hm",
+        "let me",
+        "done",
+        "second",
+    ]
+    for kind in ("TurnBegin", "StepBegin", "StatusUpdate", "ToolResult", "ToolCallRequest"):
+        assert payloads(told, kind) == payloads(heard, kind)
+    assert [p["function"]["arguments"] for p in payloads(told, "ToolCall")] == ['{"a": 1}', '{"command": "ls"}']
+    sent = [m.get("method") for m in told]
+    result = told[-1]["result"]
+    assert result == {"status": "finished", "events": sent.count("event"), "requests": 1}
+    # The client answers what it is told again; nobody waits for that.
+    await peer.answer(next(m for m in told if m.get("method") == "request"), **OPENED)
+    assert await peer.call("replay") == told
+    assert len(model.requests) == 4
+
+
+@pytest.mark.req("wire:S91")
+async def test_turns_of_another_protocol_are_told_too(connect: Connect, process: Process) -> None:
+    thread = await process.thread()
+    await process.run(thread, GatedProvider(text("theirs")), say="by another")
+    told = await connect(thread=thread).call("replay")
+    assert payloads(told, "TurnBegin") == [{"user_input": "by another"}]
+    assert spoken(told) == "theirs"
+
+
+@pytest.mark.req("wire:S31")
+async def test_during_a_turn_there_is_no_replay(connect: Connect) -> None:
+    gate = Gate()
+    peer = connect(GatedProvider([*text("one"), gate]))
+    await peer.begin()
+    await peer.hears("ContentPart")
+    assert (await peer.ask("replay"))["error"]["code"] == -32000
+    gate.open()
+    assert (await peer.reply("p"))[-1]["result"] == {"status": "finished"}
+
+
+@pytest.mark.req("wire:S112")
+async def test_a_cancel_stops_a_replay_that_then_counts_what_it_sent(connect: Connect) -> None:
+    peer, _, _ = await lived(connect)
+    await peer.prompt("x" * 3_000_000)  # more than can be on its way at once
+    await peer.prompt("y")
+    await peer.send(id="r", method="replay")
+    await peer.hears("TurnBegin")
+    await peer.send(id="x", method="cancel")
+    heard = [*await peer.reply("x"), *await peer.reply("r")]
+    result = heard[-1]["result"]
+    assert result["status"] == "cancelled"
+    assert result["events"] == len([m for m in heard if m.get("method") == "event"]) + 1
+    assert (await peer.ask("steer", user_input="x"))["error"]["code"] == -32000
+    assert (await peer.prompt())[-1]["result"] == {"status": "finished"}
