@@ -415,7 +415,6 @@ def wire_house(app: App, flags: WireFlags) -> House:
     """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
     from quintet import __version__
     from quintet.protocols.wire.house import ME, House
-    from quintet.protocols.wire.kimi_names import KimiNames
 
     async def open_thread() -> Thread:
         handle = Handle("wire", f"{flags.share_dir}\n{flags.work_dir}", flags.session or str(uuid.uuid4()))
@@ -452,7 +451,6 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
         window=lambda model: app.models.info(model).context_window,
-        names=KimiNames(),
         unsupported=flags.unsupported,
         log=app.log.line,
     )

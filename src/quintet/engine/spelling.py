@@ -105,10 +105,11 @@ class Spellings:
         if row is None:
             return name, arguments
         try:
-            given = row.outward(msgspec.json.decode(arguments or "{}", type=dict[str, Any]))
+            given = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
+            made = row.outward(given)
         except (msgspec.DecodeError, msgspec.ValidationError, LookupError, TypeError, AttributeError):
             return row.name, arguments  # it was no good under its own name either
-        return row.name, msgspec.json.encode(given).decode()
+        return row.name, arguments if made == given else msgspec.json.encode(made).decode()
 
     def respelled(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         """What was called elsewhere under the tools' own names, in the words of this turn's model."""

@@ -265,7 +265,7 @@ def test_what_a_client_cannot_do_is_not_there_and_called_anyway_says_so(tmp_path
         value = told(heard)
         assert value["is_error"] is True
         assert "does not support" in value["message"]
-        assert "call this tool again" in value["message"]
+        assert "Do NOT call this tool again" in value["message"]
         assert "request" not in [m.get("method") for m in heard]
         assert spoken(heard) == "done"
 

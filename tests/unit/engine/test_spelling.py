@@ -104,7 +104,7 @@ async def test_a_grant_made_under_one_name_holds_under_the_other(one: Process) -
 async def test_an_agent_names_its_tools_by_their_own_names(house: House) -> None:
     tool = shell()
     mine = Agents(lambda: AgentsFound((Agent("coder", tools=("read",)),)))
-    thread, provider = await run(await house.process(agents=mine), tool, call("Run", LINE), text("end"))
+    _, provider = await run(await house.process(agents=mine), tool, call("Run", LINE), text("end"))
     assert provider.requests[0].tools == ()
     assert tool.count == 0
 
