@@ -408,6 +408,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     work_dir: str
     share_dir: str
     session: str = ""
+    go_on: bool = False  # with the thread used last in that directory
     yolo: bool = False
     model: str = ""
     agent: Agent | None = None

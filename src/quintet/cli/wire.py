@@ -65,6 +65,7 @@ async def run(invocation: Invocation) -> int:
             work_dir=work_dir,
             share_dir=share_dir,
             session=flags.session,
+            go_on=flags.go_on,
             yolo=flags.yolo or (kimi is not None and kimi.default_yolo),
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,

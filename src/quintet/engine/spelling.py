@@ -66,10 +66,10 @@ class Respelled:
 
 
 class Spellings:
-    """Of the tools one turn has."""
+    """Of the tools one turn has; or of rows alone, for whoever only retells."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        rows = [tool.spelling for tool in tools if isinstance(tool, Respelled)]
+    def __init__(self, tools: Sequence[Tool], rows: Sequence[Spelling] = ()) -> None:
+        rows = [*rows, *(tool.spelling for tool in tools if isinstance(tool, Respelled))]
         self._by_name = {row.name: row for row in rows}
         self._own_tools = {tool.spelling.own: tool.tool for tool in tools if isinstance(tool, Respelled)}
         self._by_own: dict[str, Spelling] = {}

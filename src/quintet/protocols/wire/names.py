@@ -45,7 +45,7 @@ class Shown(Struct, frozen=True):
 
 class Names:
     def __init__(self) -> None:
-        self._spellings = Spellings([])
+        self._spellings = Spellings([], ROWS)
 
     def tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Ours under Kimi's names; one of ours may have several."""
@@ -53,7 +53,6 @@ class Names:
         for tool in tools:
             rows = [row for row in ROWS if row.own == tool.spec.name]
             made += [Respelled(tool, row) for row in rows] or [tool]
-        self._spellings = Spellings(made)
         return made
 
     def reserved(self, tools: Sequence[Tool]) -> frozenset[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.interaction import Approval
-from quintet.domain.item import ResultStatus, ToolResult
+from quintet.domain.item import ResultStatus, ToolCall, ToolResult, tool_of
 from quintet.domain.ports import Tool
 from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome
 from quintet.domain.turn import Mode
@@ -22,6 +22,11 @@ from quintet.tools.builtin import builtin_tools
 from quintet.tools.shell_profile import confined_note
 from quintet.workspace.diffs import unified_diff
 from quintet.workspace.web.search_settings import SearchSettings
+from tests.fakes.engine import Process
+from tests.fakes.providers import GatedProvider, call, text
+from tests.fakes.tools import FakeTool
+from tests.fakes.wire_client import payloads
+from tests.unit.protocols.wire.conftest import Connect
 
 # Calls as Kimi's models make them, and what our tools get.
 CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -93,7 +98,9 @@ REFUSED = [
 
 @pytest.fixture
 def ours(tmp_path: Path) -> tuple[Tool, ...]:
-    return builtin_tools(home=str(tmp_path / "home"), environment={}, web_search=SearchSettings("searxng", url="http://127.0.0.1:1"))
+    return builtin_tools(
+        home=str(tmp_path / "home"), environment={}, web_search=SearchSettings("searxng", url="http://127.0.0.1:1")
+    )
 
 
 def row(name: str) -> Any:
@@ -156,9 +163,8 @@ async def test_our_tools_take_what_they_are_given(
     assert prepared.title
 
 
-def test_a_call_made_elsewhere_is_shown_under_kimis_name(ours: tuple[Tool, ...]) -> None:
+def test_a_call_made_elsewhere_is_shown_under_kimis_name() -> None:
     names = Names()
-    names.tools(ours)
     assert names.call("read", '{"path": "a", "from_line": 2}') == ("ReadFile", '{"path":"a","line_offset":2}')
     assert names.call("shell", '{"command": "ls"}') == ("Shell", '{"command": "ls"}')
     assert names.call("Shell", '{"command":') == ("Shell", '{"command":')
@@ -178,19 +184,18 @@ def test_a_commands_end_is_told_in_kimis_words() -> None:
     assert told(1, "nothing was run: no sandbox") == "nothing was run: no sandbox"
 
 
-def test_what_goes_on_in_the_background_is_a_task(ours: tuple[Tool, ...]) -> None:
+def test_what_goes_on_in_the_background_is_a_task() -> None:
     shown = ({"type": "shell", "command": "serve", "task": "b1"},)
     outcome = kimi_results.shell(ToolOutcome("As b1; see shell_output.", display=shown), Prepared("", {}))
-    value = result(ours, "Shell", outcome)
+    value = result("Shell", outcome)
     assert value.display == [
         {"type": "background_task", "task_id": "b1", "kind": "bash", "status": "running", "description": "serve"}
     ]
     assert (value.output, value.message) == ("As b1; see TaskOutput.", "Background task started")
 
 
-def result(ours: tuple[Tool, ...], name: str, outcome: ToolOutcome, *, rejected: bool = False) -> Any:
+def result(name: str, outcome: ToolOutcome, *, rejected: bool = False) -> Any:
     names = Names()
-    names.tools(ours)
     body = ToolResult(
         "c1",
         name,
@@ -205,12 +210,12 @@ def result(ours: tuple[Tool, ...], name: str, outcome: ToolOutcome, *, rejected:
     return names.result(body, rejected=rejected)
 
 
-def test_no_output_is_an_empty_one_and_an_error_says_why_in_its_message(ours: tuple[Tool, ...]) -> None:
-    assert result(ours, "Shell", ToolOutcome("(no output)", message="m")).output == ""
-    failed = result(ours, "ReadFile", ToolOutcome("There is no file a.", ResultStatus.ERROR, "There is no file a."))
+def test_no_output_is_an_empty_one_and_an_error_says_why_in_its_message() -> None:
+    assert result("Shell", ToolOutcome("(no output)", message="m")).output == ""
+    failed = result("ReadFile", ToolOutcome("There is no file a.", ResultStatus.ERROR, "There is no file a."))
     assert (failed.is_error, failed.output, failed.message) == (True, "", "There is no file a.")
     assert failed.display == [display.brief("There is no file a.")]
-    both = result(ours, "Shell", ToolOutcome("half\n[exit 3]", ResultStatus.ERROR, "Command failed with exit code: 3."))
+    both = result("Shell", ToolOutcome("half\n[exit 3]", ResultStatus.ERROR, "Command failed with exit code: 3."))
     assert (both.output, both.display) == ("half\n[exit 3]", [display.brief("Command failed with exit code: 3.")])
 
 
@@ -237,11 +242,10 @@ def test_each_hunk_is_a_block_with_whole_paths_and_no_line_passes_for_a_head() -
 
 
 @pytest.mark.req("wire:S63")
-def test_only_what_is_unusual_about_a_command_is_noted(ours: tuple[Tool, ...]) -> None:
+def test_only_what_is_unusual_about_a_command_is_noted() -> None:
     usual = confined_note(Mode.ASK, Confine.AUTO, "off", asked=False)
     assert usual in display.USUAL
     names = Names()
-    names.tools(ours)
 
     def shown(*notes: str) -> list[Any]:
         return names.approval(Approval("shell", "run ls", "ls", notes=notes, effect=Effect.EXECUTE)).display
@@ -252,9 +256,33 @@ def test_only_what_is_unusual_about_a_command_is_noted(ours: tuple[Tool, ...]) -
 
 
 @pytest.mark.req("wire:S50")
-def test_a_plan_is_shown_whole_before_somebody_agrees(ours: tuple[Tool, ...]) -> None:
+def test_a_plan_is_shown_whole_before_somebody_agrees() -> None:
     names = Names()
-    names.tools(ours)
     shown = names.approval(Approval("exit_plan_mode", "leave plan mode", plan="1. look"))
     assert (shown.sender, shown.action) == ("ExitPlanMode", "ExitPlanMode")
     assert shown.display == [display.brief("1. look")]
+
+
+# --- a thread of several protocols ------------------------------------------------------------------------------------
+async def test_a_thread_begun_elsewhere_goes_on_under_kimis_names(connect: Connect, process: Process) -> None:
+    tool = FakeTool("shell", effect=Effect.EXECUTE)
+    thread = await process.thread()
+    await process.run(thread, GatedProvider(call("shell", '{"command": "ls"}'), text("end")), [tool])
+    model = GatedProvider(text("seen"))
+    peer = connect(model, [tool], thread=thread)
+    told = await peer.call("replay")
+    assert payloads(told, "ToolCall")[0]["function"] == {"name": "Shell", "arguments": '{"command": "ls"}'}
+    await peer.prompt()
+    calls = [item.body for item in model.requests[0].items if isinstance(item.body, ToolCall)]
+    assert [(made.name, made.own) for made in calls] == [("Shell", "shell")]
+
+
+async def test_a_thread_begun_on_wire_goes_on_elsewhere(connect: Connect, process: Process) -> None:
+    tool = FakeTool("shell", effect=Effect.EXECUTE)
+    peer = connect(GatedProvider(call("Shell", '{"command": "ls"}'), text("end")), [tool], mode=Mode.ALLOW)
+    await peer.prompt()
+    model = GatedProvider(call("shell", '{"command": "ls"}', "c2"), text("seen"))
+    await process.run(peer.thread, model, [tool])
+    made = await process.bodies(peer.thread, ToolCall)
+    assert [tool_of(one) for one in made] == ["shell", "shell"]
+    assert tool.ran == [{"command": "ls"}, {"command": "ls"}]
