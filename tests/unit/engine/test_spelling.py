@@ -98,16 +98,21 @@ async def test_a_grant_made_under_one_name_holds_under_the_other(one: Process) -
     assert asked.request.tool == "shell"
     await one.interactions.answer(asked.id, Answer(Verdict.ALLOW, remember=Scope.THREAD), ME)
     await one.ended(first.turn.id)
-    await one.run(thread, GatedProvider(call("shell", '{"command": "ls"}'), text("end")), [tool], mode=Mode.ASK)
-    assert tool.count == 2
+    await one.run(thread, GatedProvider(call("shell", '{"command": "ls"}', "c2"), text("end")), [tool], mode=Mode.ASK)
+    again = GatedProvider(call("Run", LINE, "c3"), text("end"))
+    await one.run(thread, again, [Respelled(tool, RUN)], mode=Mode.ASK)
+    assert tool.count == 3
 
 
 async def test_an_agent_names_its_tools_by_their_own_names(house: House) -> None:
-    tool = shell()
-    mine = Agents(lambda: AgentsFound((Agent("coder", tools=("read",)),)))
-    _, provider = await run(await house.process(agents=mine), tool, call("Run", LINE), text("end"))
-    assert provider.requests[0].tools == ()
-    assert tool.count == 0
+    async def ran(*tools: str) -> tuple[list[str], int]:
+        tool = shell()
+        mine = Agents(lambda: AgentsFound((Agent("coder", tools=tools),)))
+        _, provider = await run(await house.process(agents=mine), tool, call("Run", LINE), text("end"))
+        return [spec.name for spec in provider.requests[0].tools], tool.count
+
+    assert await ran("shell") == (["Run"], 1)
+    assert await ran("read") == ([], 0)
 
 
 class Objects:
