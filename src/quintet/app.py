@@ -8,7 +8,7 @@ import os
 import resource
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
 from quintet.engine.answer_form import AnswerForm
 from quintet.engine.checkpoints import Checkpoints
+from quintet.engine.commands import Commands, Deed, Named
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
@@ -181,6 +182,7 @@ class App:
         tools: Sequence[Tool] | None = None,
         external_tools: Sequence[ToolSpec] = (),
         withheld: Mapping[str, str] | None = None,
+        agent: Agent | None = None,
         restarts: bool = False,
         keeps_steers: bool = True,
     ) -> Starter:
@@ -202,6 +204,7 @@ class App:
             hooks=hooks,
             external_tools=external_tools,
             withheld=withheld,
+            agent=agent,
             restarts=restarts,
             keeps_steers=keeps_steers,
         )
@@ -268,8 +271,12 @@ class WireFlags(msgspec.Struct, frozen=True):
     work_dir: str
     share_dir: str
     session: str = ""
+    go_on: bool = False  # with the thread used last in that directory
     yolo: bool = False
     model: str = ""
+    agent: Agent | None = None
+    skills_dirs: tuple[str, ...] = ()
+    unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
 
 
@@ -299,6 +306,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
             hooks=hooks,
             withheld=withheld,
             restarts=True,  # a StepRetry is its clients' cue to clear what they show
+            agent=flags.agent,
             keeps_steers=False,  # a steer belongs to its turn alone
         )
 
@@ -313,8 +321,31 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
         window=lambda model: app.models.info(model).context_window,
+        unsupported=flags.unsupported,
+        commands=Commands(lambda: _skill_commands(app, flags)),
         log=app.log.line,
     )
+
+
+def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
+    """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
+    agrees to what is in it."""
+    from quintet.workspace.skills import Skill, find_skills, given_skills, text_of
+
+    def command(skill: Skill) -> Named:
+        async def say(words: str) -> str:
+            if skill.of_project:
+                told = f"Read the skill {skill.name} with read_skill and do what it says."
+            else:
+                told = (await asyncio.to_thread(text_of, skill)).strip()
+            return f"{told}\n\nUser request:\n{words}" if words else told
+
+        described = "A skill of the project" if skill.of_project else skill.description
+        return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
+
+    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(flags.work_dir))}
+    found |= {skill.name: skill for skill in given_skills(flags.skills_dirs)}
+    return [command(skill) for _, skill in sorted(found.items())]
 
 
 def _key_names(config: Config) -> list[str]:
@@ -323,6 +354,10 @@ def _key_names(config: Config) -> list[str]:
     if config.web_search:
         names.append(config.web_search.api_key_env)
     return [name for name in names if name]
+
+
+def _as_it_is(config: Config) -> Config:
+    return config
 
 
 def _config(home: str, *, starts_turns: bool) -> Config:
@@ -352,17 +387,19 @@ def _found(report: OpenReport) -> list[str]:
 
 
 @asynccontextmanager
-async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True) -> AsyncIterator[App]:
+async def open_app(
+    home: str | None, protocol: str, *, starts_turns: bool = True, over: Callable[[Config], Config] = _as_it_is
+) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
 
     Nothing is started half-configured; but a mistake in config.toml must not keep anybody from looking at what runs,
-    answering it or stopping it.
+    answering it or stopping it. `over` is what a protocol's own configuration puts in place of ours.
     """
     directory = home_directory(home, os.environ)
     # A core file would hold every key this process knows.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     make_home(directory)
-    config = _config(directory, starts_turns=starts_turns)
+    config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
         app = App(Path(directory), config, journal)
