@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -47,6 +48,16 @@ def test_a_home_works_again_from_its_backup_without_its_keys(home: Path, tmp_pat
     assert (again / "blobs" / "ab" / ("ab" * 32)).read_bytes() == (home / "blobs" / "ab" / ("ab" * 32)).read_bytes()
     assert quintet("run", "echo gamma", home=again).code == 0
     assert quintet("audit", "verify", home=again).code == 0
+
+
+def test_a_home_unpacked_as_the_backup_says_is_open_to_nobody_else(home: Path, tmp_path: Path) -> None:
+    done = quintet("backup", "-o", str(tmp_path / "all.tar"), home=home)
+    said = next(line for line in done.out.splitlines() if line.startswith("To use it: "))
+    line, _, _ = said.removeprefix("To use it: ").rpartition(" && ")
+    subprocess.run(["sh", "-c", f"umask 022; {line}"], cwd=tmp_path, check=True, timeout=30)
+    made = list((tmp_path / "NEW").rglob("*"))
+    assert any(path.name == "blobs" for path in made)
+    assert [path for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
 
 
 def test_a_backup_goes_where_it_is_told_and_overwrites_nothing(home: Path, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_undo_redo_and_diff_are_the_command_lines_own(tmp_path: Path) -> None:
         assert re.search(r"^note.txt  \+1 -1$", shown, re.M), shown
         assert note.read_text() == "new words\n"
         screen.enter("/undo")
-        screen.until("restored")
+        assert "`/redo` takes it back" in screen.until(and_rests("restored"))
         wait_until(lambda: note.read_text() == "old words\n", 10)
         screen.enter("/redo")
         wait_until(lambda: note.read_text() == "new words\n", 10)

@@ -28,6 +28,20 @@ COMMANDS = {
     "completion": "what a shell needs to complete quintet's words: bash, zsh, fish",
     "version": "version, home directory, log",
 }
+# What people type who know other programs, or the action and not its command.
+_MEANT = {
+    "restore": "backup --help",
+    "import": "threads import",
+    "export": "threads export",
+    "search": "threads search",
+    "fork": "threads fork",
+    "diff": "threads diff",
+    "resume": "chat --continue",
+    "allow": "approvals allow",
+    "deny": "approvals deny",
+    "login": "auth set",
+    "config": "version",
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -55,6 +69,9 @@ def _run(words: list[str]) -> int:
         print(f"quintet {__version__}")
         return 0
     name = _command(words)
+    if name == "help":  # the word as well as the flag
+        words = [*words[words.index("help") + 1 :], "--help"]
+        name = _command(words)
     if name is None and not {"-h", "--help"} & set(words):
         from quintet.cli.invoke import invoke
 
@@ -93,7 +110,8 @@ def _help(unknown: str | None, words: list[str]) -> int:
 
         from quintet.cli.last_resort import tell
 
-        near = difflib.get_close_matches(unknown or "", COMMANDS, n=1)
+        meant = _MEANT.get(unknown or "")
+        near = [meant] if meant else difflib.get_close_matches(unknown or "", COMMANDS, n=1)
         hint = f"Did you mean `quintet {near[0]}`?" if near else "See `quintet --help`."
         tell(f"quintet: there is no command {(unknown or words[0])!r}. {hint}")
         return 2

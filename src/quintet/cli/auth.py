@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import signal
 import sys
 from typing import Any
 
 from quintet.app import App
-from quintet.cli import exits
+from quintet.cli import exits, last_resort
 from quintet.cli.amounts import prices
 from quintet.cli.event_json import encode_line
 from quintet.cli.inside_call import refuse_inside_a_call
@@ -77,19 +78,27 @@ def _kind(app: App, name: str) -> ProviderKind | None:
 
 
 def _ask(name: str) -> str:
-    if sys.stdin.isatty():
-        try:
-            key = getpass.getpass(f"Key for {name} (not shown): ")
-        except EOFError:
-            key = ""
-    else:
-        key = sys.stdin.read(LONGEST_KEY + 1)
-    key = key.strip()
+    key = (_typed(name) if sys.stdin.isatty() else sys.stdin.read(LONGEST_KEY + 1)).strip()
     if not key:
         raise Invalid("No key was given.", next_step="Type or pipe it in: quintet auth set NAME < FILE")
     if len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
         raise Invalid("That is no key: it holds what no key holds, or is too long.", next_step="Copy it again.")
     return key
+
+
+def _typed(name: str) -> str:
+    """Nothing else runs meanwhile, so Ctrl-C must end the waiting itself: the event loop's own handler would only note
+    it down for later."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return getpass.getpass(f"Key for {name} (not shown): ")
+    except EOFError:
+        return ""
+    except KeyboardInterrupt:
+        last_resort.tell("\nquintet: stopped; no key was stored.")
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def _try(app: App, name: str, key: str) -> KeyTrial:

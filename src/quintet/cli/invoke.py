@@ -111,8 +111,11 @@ def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace
     common = common_flags()
     parser = _Parser(prog="quintet", parents=[common], add_help=False)
     subparsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    module.add_flags(subparsers.add_parser(name, parents=[common], description=module.__doc__), common)
-    flags = parser.parse_args(words)
+    own = subparsers.add_parser(name, parents=[common], description=module.__doc__)
+    module.add_flags(own, common)
+    flags, unknown = parser.parse_known_args(words)
+    if unknown:
+        own.error(f"unrecognized arguments: {' '.join(unknown)}")
     for flag, default in (("home", None), ("json", False), ("no_color", False)):
         if not hasattr(flags, flag):
             setattr(flags, flag, default)

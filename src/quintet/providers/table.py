@@ -71,6 +71,8 @@ class ModelTable:
         wanted = reference.strip() or self._default
         name, slash, model = wanted.partition("/")
         settings = self._settings.get(name)
+        if settings is None and name in WELL_KNOWN:
+            raise self._unknown(wanted, f"{name} needs {self.lacks(name)}")
         if settings is None:
             raise self._unknown(wanted, f"there is no provider named {name!r}")
         if not slash and settings.kind in _NAMELESS:

@@ -20,12 +20,22 @@ _PIECE = 1 << 20
 def archived(home: str, snapshot: str) -> Iterator[bytes]:
     """The bytes of the tar file. What it says of a file is true of the moment that file was read."""
     for name, path in _files(home, snapshot):
+        if name.endswith("/"):
+            yield _directory(name)
+            continue
         try:
             with open(path, "rb", opener=_unfollowed) as file:
                 yield from _member(name, file)
         except FileNotFoundError:
             continue  # tidied away meanwhile; nothing in the snapshot needs it any more
     yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _directory(name: str) -> bytes:
+    """Said of each, or whoever unpacks it makes directories that others may look into."""
+    head = tarfile.TarInfo(name)
+    head.type, head.mode = tarfile.DIRTYPE, 0o700
+    return head.tobuf(tarfile.PAX_FORMAT)
 
 
 def _member(name: str, file: BinaryIO) -> Iterator[bytes]:
@@ -48,11 +58,14 @@ def _unfollowed(path: str, flags: int) -> int:
 
 
 def _files(home: str, snapshot: str) -> Iterator[tuple[str, str]]:
+    """Name in the archive and path; a directory's name ends with a slash, and it comes before what is in it."""
     yield SNAPSHOT, snapshot
     for directory, names, files in os.walk(home):
         if directory == home:
             names[:] = sorted(set(names) - _LEFT_OUT)
             files = [f for f in files if f not in _LEFT_OUT and f != SNAPSHOT and not f.startswith(_PASSING)]
+        else:
+            yield f"{os.path.relpath(directory, home)}/", directory
         for file in sorted(files):
             path = os.path.join(directory, file)
             if not os.path.islink(path) and os.path.isfile(path):

@@ -46,6 +46,42 @@ def test_a_mistyped_command_is_told_with_the_likely_one(capsys: pytest.CaptureFi
     assert "quintet threads" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("meant", "command"),
+    [("restore", "quintet backup --help"), ("export", "quintet threads export"), ("login", "quintet auth set")],
+)
+def test_a_word_of_other_programs_is_told_with_the_command_that_does_it_here(
+    meant: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([meant]) == exits.USAGE
+    assert f"`{command}`" in capsys.readouterr().err
+
+
+def test_help_is_also_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    assert "quintet threads" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(["help", "undo"])
+    assert ended.value.code == 0
+    assert "usage: quintet undo" in capsys.readouterr().out
+    assert main(["help", "udno"]) == exits.USAGE
+    assert "quintet undo" in capsys.readouterr().err
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "quintet", "--version"], capture_output=True, text=True, timeout=20)
+    assert (done.stdout, done.returncode) == (f"quintet {__version__}\n", 0)
+
+
+@pytest.mark.parametrize("words", [["run", "--wrong", "x"], ["serve", "--port", "1"]])
+def test_an_unknown_flag_names_the_help_of_its_own_command(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    assert f"See `quintet {words[0]} --help`." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["run", "--max-steps", "0", "x"], ["run", "--wrong", "x"], ["threads"], ["gc", "x"]])
 def test_wrong_flags_are_usage_errors_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

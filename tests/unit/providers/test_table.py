@@ -108,7 +108,7 @@ def test_the_usual_variables_make_a_provider_without_any_file(environment, provi
     headers = made.headers()
     assert made.url == path
     assert (headers.get("authorization") or headers.get("x-api-key", "")) == header
-    with pytest.raises(NotConfigured, match=f"no provider named '{provider}'"):
+    with pytest.raises(NotConfigured, match=f"{provider} needs a key: .*`quintet auth set {provider}`"):
         ModelTable(environment={}).resolve(f"{provider}/some-model")
 
 
@@ -151,7 +151,9 @@ def test_a_key_is_that_of_the_variable_else_of_the_file_else_the_stored_one(envi
 def test_a_stored_key_makes_a_well_known_provider_without_any_file():
     table = ModelTable(stored=Stored(deepseek="k"))
     assert isinstance(table.resolve("deepseek/deepseek-flash")[1], HttpProvider)
-    with pytest.raises(NotConfigured, match="no provider named 'anthropic'"):
+    with pytest.raises(
+        NotConfigured, match="anthropic needs a key: set ANTHROPIC_API_KEY or run `quintet auth set anthropic`"
+    ):
         table.resolve("anthropic/claude-opus-5")
     assert "quintet auth set anthropic" in table.lacks("anthropic")
 

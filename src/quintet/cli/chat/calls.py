@@ -9,7 +9,7 @@ from quintet.cli.changed import changed_line
 from quintet.cli.diff_view import diff_lines
 from quintet.cli.styled import Line, cut, plain, without_tabs, wrapped
 from quintet.cli.terminal import safe, safe_line
-from quintet.domain.item import ResultStatus, ToolResult
+from quintet.domain.item import ResultStatus, ToolCall, ToolResult
 from quintet.domain.shown import shown_line
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -60,6 +60,10 @@ class Calls:
         self._width = width
         self._now_s = now_s
         self._running: dict[str, Call] = {}  # by call id, in the order they began
+        self._wanted: dict[str, str] = {}  # by call id: what the model wrote, for calls nobody saw begin
+
+    def wanted(self, call: ToolCall) -> None:
+        self._wanted[call.call_id] = f"{call.name} {call.input}"
 
     def start(self, call_id: str, title: str) -> None:
         self._running[call_id] = Call(title, self._now_s())
@@ -84,8 +88,10 @@ class Calls:
         spent_s = self._now_s() - call.began_s if call else 0.0
         spent = f"  {spent_s:.1f} s" if spent_s >= QUICK_S else ""
         said = "" if result.status is ResultStatus.OK else f" {result.status}"
-        words = safe_line(result.message)
-        title = shown_line(call.title if call else result.name)
+        unknown = result.text if result.status is ResultStatus.UNKNOWN else ""
+        words = safe_line(result.message or unknown)
+        wanted = self._wanted.pop(result.call_id, result.name)
+        title = shown_line(call.title) if call else cut(shown_line(wanted), self._width() - 20)
         line: Line = ((style, f"{mark} "), ("", title), (style, said), ("dim", f"  {words}{spent}" if words else spent))
         out = wrapped(line, self._width(), rest=plain("  "))
         if call is not None:
@@ -101,6 +107,7 @@ class Calls:
     def drop(self) -> None:
         """The turn is over: whatever still stands here has no result."""
         self._running.clear()
+        self._wanted.clear()
 
     def _tail_line(self, text: str) -> Line:
         return plain(f"  │ {cut(without_tabs(safe(text)), self._width() - 4)}", "dim")

@@ -166,11 +166,20 @@ async def _plan(talk: Conversation, rest: str) -> None:
 
 
 async def _undo(talk: Conversation, rest: str) -> None:
-    await _run(talk, "undo", _thread(talk).id, *_words(rest))
+    await _undoing(talk, *_words(rest))
 
 
 async def _redo(talk: Conversation, rest: str) -> None:
-    await _run(talk, "undo", _thread(talk).id, "--redo", *_words(rest))
+    await _undoing(talk, "--redo", *_words(rest))
+
+
+async def _undoing(talk: Conversation, *words: str) -> None:
+    """The commands it names next are said as they are typed here."""
+    thread = _thread(talk).id
+    inside = _Inside(talk.app, "undo", ["undo", thread, *words])
+    await importlib.import_module("quintet.cli.undo").run(inside)
+    said = inside.said.getvalue().replace(f"`quintet undo {thread} --redo", "`/redo")
+    talk.transcript.note(said.replace(f"`quintet undo {thread}", "`/undo").rstrip("\n"), "")
 
 
 async def _diff(talk: Conversation, rest: str) -> None:

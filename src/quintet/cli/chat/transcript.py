@@ -18,6 +18,7 @@ from quintet.domain.event import (
     Event,
     ItemAdded,
     StepFinished,
+    StepStarted,
     ThreadCreated,
     TurnFinished,
     TurnQueued,
@@ -52,12 +53,13 @@ class Transcript:
         self._used: dict[str, Tally] = {}  # by turn
         self._names: dict[str, str] = {}  # of subagents, by thread
         self._steers: dict[str, str] = {}  # by command: its words
+        self._given: set[str] = set()  # turns with a steer that no model was asked with yet
         self._items: set[str] = set()  # shown as history
 
     def begin(self, thread: Thread, items: Sequence[Item]) -> None:
         """Another thread; with what was said last in it, if anything was."""
         self._thread, self._cwd = thread.id, thread.settings.cwd
-        self._voices, self._used, self._steers = {}, {}, {}
+        self._voices, self._used, self._steers, self._given = {}, {}, {}, set()
         self._items = {item.id for item in items}
         seen = [item for item in items if not thread.view.is_hidden(item.ordinal)][-LAST_ITEMS:]
         if not items:
@@ -98,6 +100,9 @@ class Transcript:
             case CommandSettled(command=command_id, outcome=outcome) if command_id in self._steers:
                 self._settled(outcome)
             case TurnSteered():
+                self._given.add(event.turn)
+            case StepStarted() if event.turn in self._given:
+                self._given.discard(event.turn)
                 self.note("  the model has it now")
             case StepFinished(model=model, usage=usage):
                 self._used.setdefault(event.turn, Tally()).add(usage, self._models().info(model))
@@ -138,6 +143,9 @@ class Transcript:
             self._voices[thread].rest()
             if thread != self._thread:
                 del self._voices[thread]
+        if event.turn in self._given:
+            self._given.discard(event.turn)
+            self.note(f"{whose}  the model did not get the steer any more; it reads it with the next turn", "yellow")
         if finished.state is not TurnState.DONE:
             error = finished.error
             why = f": {error.message} {error.next_step}".rstrip() if error else "."

@@ -19,7 +19,7 @@ from quintet.domain.event import (
     ToolOutputDelta,
     ToolStarted,
 )
-from quintet.domain.item import AssistantMessage, Item, Reasoning, Summary, ToolResult
+from quintet.domain.item import AssistantMessage, Item, Reasoning, Summary, ToolCall, ToolResult
 from quintet.domain.shown import shown_line
 
 _TODO = {"pending": ("", "☐"), "in_progress": ("bold", "▸"), "done": ("dim", "☑")}
@@ -81,6 +81,8 @@ class Voice:
                 self._complete(item.id, text, thinking=False, partial=partial)
             case Reasoning(text=text, partial=partial):
                 self._complete(item.id, text, thinking=True, partial=partial)
+            case ToolCall() as call:
+                self._calls.wanted(call)
             case ToolResult() as result:
                 self._say(self._calls.result(result, self._cwd))
             case Summary(text=text):

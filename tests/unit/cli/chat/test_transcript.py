@@ -20,8 +20,9 @@ from quintet.domain.event import (
     ThreadCreated,
     TurnFinished,
     TurnQueued,
+    TurnSteered,
 )
-from quintet.domain.item import AssistantMessage, Item, TextPart, user_text
+from quintet.domain.item import AssistantMessage, Item, ResultStatus, TextPart, ToolCall, ToolResult, user_text
 from quintet.domain.principal import local
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.turn import Mode, Turn, TurnState
@@ -77,6 +78,24 @@ def test_a_steer_is_seen_with_what_became_of_it() -> None:
     ]
 
 
+def test_that_the_model_has_a_steer_is_said_once_it_is_asked_with_it() -> None:
+    stage = Stage()
+    stage.see(TurnSteered("cmd_1", "itm_1"))
+    assert stage.lines == []
+    stage.see(StepStarted("s2", 2, "fake/model"))
+    assert stage.lines == ["  the model has it now"]
+    stage.see(TurnFinished(TurnState.DONE))
+    assert len(stage.lines) == 1
+
+
+def test_a_steer_that_came_to_no_model_before_the_turn_ended_is_not_said_to_be_with_it() -> None:
+    stage = Stage()
+    stage.see(TurnSteered("cmd_1", "itm_1"))
+    stage.see(TurnFinished(TurnState.INTERRUPTED))
+    assert stage.lines[0] == "  the model did not get the steer any more; it reads it with the next"
+    assert not any("has it now" in line for line in stage.lines)
+
+
 def test_a_subagents_turn_is_told_apart_and_its_end_is_not_the_threads() -> None:
     stage = Stage()
     stage.see(StepStarted("s1", 1, "fake/model"))
@@ -122,3 +141,13 @@ def test_a_thread_that_is_gone_on_with_shows_its_last_items_once() -> None:
     before = len(stage.lines)
     stage.see(ItemAdded(items[-1]))
     assert len(stage.lines) == before
+
+
+def test_calls_of_before_say_what_was_to_be_done_and_that_nobody_knows_what_came_of_it() -> None:
+    call = ToolCall("call_1", "shell", '{"command": "sleep 61"}')
+    result = ToolResult("call_1", "shell", ResultStatus.UNKNOWN, "Whether it took effect is unknown.")
+    items = [Item(f"itm_{n}", PARENT, "trn_0", n, 0, body) for n, body in enumerate((call, result), 1)]
+    assert Stage(items).lines[1:] == [
+        '? shell {"command": "sleep 61"} unknown  Whether it took effect is',
+        "  unknown.",
+    ]
