@@ -24,6 +24,11 @@ WITHIN_S = 2.0  # for a lock that others hold for a few system calls
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class Moved(Exception):
+    """Something that was looked at is no longer there, or no longer what it was: look again. Mostly it was another
+    command's, which has just ended."""
+
+
 class Placeholders:
     """Of one command in one workspace. `notes` is the file that remembers, `locks` the home's file of locks."""
 
@@ -61,15 +66,14 @@ class Placeholders:
             except OSError as error:
                 if error.errno == errno.ENOENT and make:
                     continue
-                # It was there as something else, or went away, since it was looked at.
-                raise Busy(f"{place} changed while a command was being prepared.", next_step="Try again.") from error
+                raise Moved(place) from error  # it was there as something else, or went away
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
             if _still(handle, place):
                 self._held.append(handle)
                 return True
             os.close(handle)
-        raise Busy(f"{place} comes and goes; something else works at it.", next_step="Try again.")
+        raise Moved(place)
 
     def release(self) -> None:
         for handle in self._held:

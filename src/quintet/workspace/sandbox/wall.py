@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from quintet.workspace.sandbox.check_up import check_up
 from quintet.workspace.sandbox.groups import Group, Groups, groups_here
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.mounts import Mount, seen
-from quintet.workspace.sandbox.placeholders import Placeholders, tidy
+from quintet.workspace.sandbox.placeholders import Moved, Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
 from quintet.workspace.sandbox.probe import found_tool, probed
 from quintet.workspace.sandbox.profile import Finding, Profile, State
@@ -45,6 +46,7 @@ class Confined(msgspec.Struct, frozen=True):
     refused: Sequence[str] = ()  # fills while it runs: what its allow-list did not let through, each once
 
 
+LOOKS = 20  # before it is given up that names come and go
 _SetUp = tuple[Plan, Placeholders, int]  # for one command; the last as in Confined.emptied
 
 
@@ -232,16 +234,29 @@ class Sandbox:
             self._tidy(notes)
 
     def _set_up(self, profile: Profile) -> _SetUp:
-        planned = plan(profile, self._own())
         emptied = self._scratches.enter(profile.scratch) if profile.scratch else 0
         try:
-            held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
-            open_ones = self._under_way.theirs(profile.workspace)
-            refused = held.make(planned.absent, planned.covered)
+            planned, held = self._planned(profile)
         except BaseException:
             self._leave(profile)
             raise
-        return planned.without(refused | open_ones), held, emptied
+        return planned, held, emptied
+
+    def _planned(self, profile: Profile) -> tuple[Plan, Placeholders]:
+        """Looked at and held. A command that ends takes its empty directories along, and one that begins may have just
+        looked at them: it looks again."""
+        for _ in range(LOOKS):
+            held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
+            try:
+                planned = plan(profile, self._own())
+                open_ones = self._under_way.theirs(profile.workspace)
+                refused = held.make(planned.absent, planned.covered)
+                return planned.without(refused | open_ones), held
+            except (Moved, FileNotFoundError) as error:
+                moved = str(error.args[0] if isinstance(error, Moved) else error.filename or profile.workspace)
+                if not os.path.isdir(profile.workspace):
+                    raise FileNotFoundError(errno.ENOENT, "No such file or directory", profile.workspace) from None
+        raise Busy(f"{moved} comes and goes while a command is being prepared.", next_step="Try again.")
 
     def _own(self) -> Own:
         hidden = (*self._hidden, self._rooms.base)

@@ -579,3 +579,17 @@ async def test_the_launcher_runs_where_the_interpreter_lies_in_a_hidden_director
     monkeypatch.setattr("sys.base_exec_prefix", str(prefix))
     done = await stage.run(f"echo ran; cat {stage.home}/server.json")
     assert done.stdout == "ran\n"
+
+
+async def test_a_command_that_begins_while_another_ends_is_prepared_all_the_same(stage: Stage) -> None:
+    """The other takes its empty directories along just after this one has looked at them."""
+
+    async def come_and_go() -> None:
+        for _ in range(40):
+            async with stage.sandbox.confined(("/bin/true",), str(stage.workspace), {}, stage.profile()):
+                await asyncio.sleep(0)
+
+    before = sorted(os.listdir(stage.workspace))
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(come_and_go() for _ in range(4)))
+    assert sorted(os.listdir(stage.workspace)) == before
