@@ -374,7 +374,9 @@ def _config(home: str, *, starts_turns: bool) -> Config:
 def _found(report: OpenReport) -> list[str]:
     """What a person should know of how the journal was found."""
     words = []
-    if report.read_only:
+    if report.full:
+        words.append("The disk is full: everything can be read, nothing can be started.")
+    elif report.read_only:
         words.append("The home cannot be written: everything can be read, nothing can be started.")
     if report.damaged:
         words.append(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.stage import Stage, needs_bubblewrap, staged
-from tests.faults.processes import ROOT, Done, environment, write_home
+from tests.faults.processes import ROOT, Done, environment, one_line, write_home
 
 pytestmark = needs_bubblewrap
 USER = 54_321
@@ -140,3 +140,21 @@ def test_where_another_user_can_have_no_sandbox_that_is_said_and_nothing_runs(so
     assert ("NOT SANDBOXED" if mode == "ask" else "[sandbox] required = false") in done.out
     assert not (somebody.stage.workspace / "made").exists()
     assert [path.name for path in somebody.stage.outside.iterdir()] == ["canary"]
+
+
+@pytest.mark.parametrize("words", [("run", "echo hi"), ("threads", "list")])
+def test_a_home_that_somebody_else_has_closed_is_theirs_and_another_is_asked_for(
+    somebody: Somebody, words: tuple[str, ...]
+) -> None:
+    for place, directories, files in os.walk(somebody.home):
+        for name in (*directories, *files, ""):
+            os.chown(os.path.join(place, name), 0, 0, follow_symlinks=False)
+    somebody.home.chmod(0o700)
+    line = one_line(somebody.quintet(*words), 6)
+    assert "belongs to another user" in line
+    assert "one of your own" in line
+    alone = somebody.quintet()
+    assert alone.code == 0, alone
+    assert "belongs to another user" in alone.out
+    assert "model    not known" in alone.out
+    assert "explain this repository" not in alone.out

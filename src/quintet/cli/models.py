@@ -121,6 +121,12 @@ async def _local(invocation: Invocation) -> int:
     if not any(server.models for server in found):
         asked = ", ".join(f"{TITLES[kind]} {port}" for kind, port in ports.items())
         invocation.screen.note(f"No local model server answers with a model (asked: {asked}).")
+        invocation.screen.note(
+            "Another port: --port ollama=11500. Another server that speaks chat completions: a table"
+        )
+        invocation.screen.note(
+            '[providers.NAME] in config.toml with kind = "openai-chat" and base_url = "http://…/v1".'
+        )
         return 0
     invocation.screen.note("\nTo use one, put these lines into config.toml (`quintet version` shows where it is):\n")
     for server in found:

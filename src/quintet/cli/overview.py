@@ -15,7 +15,7 @@ from quintet import __version__
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
-from quintet.config import Config, home_directory, load_config
+from quintet.config import Config, home_directory, load_config, refuse_foreign
 from quintet.domain.errors import QuintetError
 from quintet.journal.peeking import Glance, glance
 from quintet.workspace.credentials import Credentials
@@ -26,6 +26,7 @@ from quintet.workspace.server_lock import announced
 VERSION = 1  # of the JSON
 TITLE_LENGTH = 50
 NEXT = 3
+UNKNOWN = "not known"
 
 
 class Overview(msgspec.Struct):
@@ -34,7 +35,7 @@ class Overview(msgspec.Struct):
     home: str
     there: bool
     threads: Glance | None = None
-    model: str = ""
+    model: str = UNKNOWN
     keys: tuple[str, ...] = ()
     bubblewrap: bool = False
     server: str = ""
@@ -43,7 +44,7 @@ class Overview(msgspec.Struct):
     @property
     def connected(self) -> bool:
         """Whether anything but the offline model is there."""
-        return bool(self.keys) or not self.model.startswith("offline")
+        return bool(self.keys) or not self.model.startswith(("offline", UNKNOWN))
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -66,6 +67,11 @@ def look(home: str) -> Overview:
     state = Overview(home, os.path.isdir(home))
     config = Config()
     try:
+        refuse_foreign(home)
+    except QuintetError as error:
+        state.problem = error.message
+        return state
+    try:
         config = load_config(home)
     except QuintetError as error:
         state.problem = error.message
@@ -77,6 +83,8 @@ def look(home: str) -> Overview:
         _models(state, config)
     except OSError as error:
         state.problem = f"The stored keys cannot be read: {error.strerror}."
+    if state.there and not state.problem and not os.access(home, os.W_OK):
+        state.problem = "The home cannot be written: everything can be read, nothing can be started."
     state.bubblewrap = config.sandbox.mode != "off" and find_program("bwrap", os.environ) is not None
     said = announced(Path(home)).get("knp")
     state.server = str(said.get("url", "")) if isinstance(said, dict) else ""
@@ -144,7 +152,7 @@ def _lines(state: Overview, following: list[tuple[str, str]]) -> list[str]:
 def _threads(state: Overview) -> str:
     threads = state.threads
     if threads is None:
-        return "none yet" if not state.problem else "not known"
+        return "none yet" if not state.problem else UNKNOWN
     counts = (
         (threads.running, "running"),
         (threads.interrupted, "cut off"),

@@ -4,6 +4,7 @@ get plain values. Nothing starts half-configured: the first thing wrong is one l
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -146,8 +147,19 @@ def make_home(path: str) -> None:
     except FileExistsError:
         if not os.path.isdir(path):
             raise Invalid(f"{path} is not a directory.", next_step="Name another one with `--home`.") from None
+        refuse_foreign(path)
     except OSError as error:
         raise StorageReadOnly(f"The home directory {path} cannot be made: {error.strerror}.") from error
+
+
+def refuse_foreign(path: str) -> None:
+    """A home that somebody else has closed to us is theirs: nothing in it is to be mended or moved away by us."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.stat(path).st_uid != os.geteuid() and not os.access(path, os.R_OK | os.X_OK):
+            raise StorageReadOnly(
+                f"The home directory {path} belongs to another user.",
+                next_step="Name one of your own with `--home` or QUINTET_HOME.",
+            )
 
 
 def load_config(home: str) -> Config:

@@ -80,6 +80,7 @@ async def open_journal(
 def _open(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None, *, read_only: bool) -> _Opened:
     if _sqlite_version() < OLDEST_SQLITE:
         raise VersionMismatch(f"SQLite {apsw.sqlite_lib_version()} is too old for several processes at one file.")
+    full = False
     for last_try in (False, True) if not read_only else ():
         try:
             place.prepare()
@@ -91,8 +92,9 @@ def _open(place: Home, protocol: str, boot: str, schema: Schema, vfs: str | None
                 continue
             if not isinstance(known, StorageReadOnly | StorageFull) or not _holds_anything(place.database):
                 raise _about(known, place) from error
+            full = isinstance(known, StorageFull)
             break
-    return _open_for_reading(place, schema)
+    return _open_for_reading(place, schema, full=full)
 
 
 def _holds_anything(path: str) -> bool:
@@ -160,13 +162,13 @@ def _refuse_half_repaired(place: Home) -> None:
         raise StorageDamaged("A repair of the journal was cut off.", next_step="Run `quintet repair` again.")
 
 
-def _open_for_reading(place: Home, schema: Schema) -> _Opened:
+def _open_for_reading(place: Home, schema: Schema, *, full: bool) -> _Opened:
     """Without a lock and without a log of our own. A file nobody can write beside is read as it lies there."""
     _refuse_half_repaired(place)
     if not os.path.exists(place.database):
         raise StorageReadOnly(f"There is no journal in {place.path}, and none can be made.", home=place.path)
     opened = _Opened()
-    opened.report = OpenReport(read_only=True)
+    opened.report = OpenReport(read_only=True, full=full)
     opened.flags = _READ
     name = f"file:{escaped(place.database)}"
     sources = [f"{name}?mode=ro"]

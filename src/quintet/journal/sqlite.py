@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from quintet.domain.errors import QuintetError, StorageReadOnly
+from quintet.domain.errors import QuintetError, StorageFull, StorageReadOnly
 from quintet.domain.event import Draft, Event
 from quintet.domain.ports import Clock, Listener
 from quintet.domain.turn import Lease
@@ -79,6 +79,8 @@ class SqliteStore:
     def _to_writer(self, work: Waiting) -> None:
         if self._closed:
             raise StorageReadOnly("The journal is closed.", next_step="")
+        if self._writer is None and self.report.full:
+            raise StorageFull("The disk is full, so the journal was opened for reading only.")
         if self._writer is None:
             raise StorageReadOnly("The journal was opened for reading only.")
         self._writer.queue.put(work)

@@ -20,6 +20,7 @@ class OpenReport(msgspec.Struct, frozen=True):
     """What opening found. `damaged` is said aloud; a torn tail is what a kill or power loss normally leaves."""
 
     read_only: bool = False
+    full: bool = False  # and that for want of room on the disk
     wal_frames: int = 0  # valid ones
     wal_dropped: int = 0  # frames of the current log behind those
     wal_lost: int = 0  # of those, frames that were written whole and committed: real damage

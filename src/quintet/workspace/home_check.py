@@ -4,6 +4,7 @@ much room is left. Blocking; what it writes to try it out is gone when it return
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -32,6 +33,11 @@ PRIVATE = (
 )
 _ELSEWHERE = "name another home with --home or QUINTET_HOME"
 _BY_ITSELF = "quintet doctor --fix"
+_MENDS = {
+    errno.ENOSPC: "Free some space; `quintet gc` lets go of what it can",
+    errno.EDQUOT: "Free some space, or have your quota raised",
+    errno.EROFS: "Mount it for writing",
+}
 
 
 def look_at_home(path: str, *, mounts: str = "/proc/self/mountinfo") -> list[Row]:
@@ -90,7 +96,8 @@ def _nearest(path: str) -> str:
 
 def _whose(path: str, found: os.stat_result) -> Row:
     if found.st_uid != os.getuid():
-        return fail("home", f"{path} belongs to another user", f"sudo chown -R \"$(id -u)\" '{path}'")
+        theirs = f"{_ELSEWHERE}; only if it is yours: sudo chown -R \"$(id -u)\" '{path}'"
+        return fail("home", f"{path} belongs to another user", theirs)
     if wrong := open_to_others(path):
         names = ", ".join("the directory itself" if name == "." else name for name in wrong[:5])
         return fail("home", f"{path}: others may look into {names}", _BY_ITSELF)
@@ -110,8 +117,8 @@ def _trial(path: str) -> list[Row]:
             os.close(handle)
             os.unlink(trial)
     except OSError as error:
-        why = f"{path} cannot be written: {error.strerror}"
-        return [fail("writing", why, f"chmod u+rwx '{path}', or mount it for writing; or {_ELSEWHERE}")]
+        mend = _MENDS.get(error.errno or 0, f"chmod u+rwx '{path}'")
+        return [fail("writing", f"{path} cannot be written: {error.strerror}", f"{mend}; or {_ELSEWHERE}")]
     skew = abs(time.time() - dated)
     if skew > SKEW_S:
         words = f"files in the home are dated {skew:.0f} s away from this machine's clock"

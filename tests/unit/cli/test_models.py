@@ -154,6 +154,7 @@ def test_local_servers_as_json_and_none_at_all(home: Path, capfd: pytest.Capture
     assert main(["--home", str(home), "models", "--local", *nobody, "--port", f"vllm={free_port()}"]) == 0
     said = capfd.readouterr()
     assert (said.out, "No local model server" in said.err) == ("", True)
+    assert all(word in said.err for word in ("[providers.NAME]", 'kind = "openai-chat"'))
 
 
 def test_a_name_from_a_server_cannot_leave_its_quotes(home: Path, capfd: pytest.CaptureFixture[str]) -> None:

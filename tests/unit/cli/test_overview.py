@@ -15,6 +15,7 @@ from quintet.cli.overview import Overview, look, next_commands
 from quintet.journal.peeking import Glance
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.key_store import KeyStore
+from tests.faults.disks import small_disk
 
 LATE = (
     "httpx2",
@@ -137,3 +138,13 @@ def test_a_flag_it_does_not_know_is_wrong_usage(capsys: pytest.CaptureFixture[st
         main(["--wrong"])
     assert ended.value.code == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_that_the_home_cannot_be_written_is_a_problem(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        (disk / "home").mkdir(mode=0o700)
+        assert look(str(disk / "home")).problem == ""
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True, timeout=10)
+        seen = look(str(disk / "home"))
+    assert "cannot be written" in seen.problem
+    assert commands(seen)[0] == "quintet doctor"
