@@ -1,4 +1,4 @@
-"""The generated parts of docs/protocols/wire.md: methods, messages, codes, tools and commands, from the tables that serve them."""
+"""The generated parts of docs/protocols/wire.md, from the tables and rows that serve them."""
 
 from __future__ import annotations
 
