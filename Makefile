@@ -15,7 +15,7 @@ help: ## this list
 $(STAMP): $(LOCK) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Quintet needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@# Byte code is made here, since some environments forbid Python to write it and would compile at every start.
 	$(BIN)/python -m compileall -q src/quintet
@@ -54,8 +54,9 @@ faults: $(STAMP) ## fault suites at the figures of a release (hours)
 
 docs: $(STAMP) ## write the generated parts of docs/ anew
 	$(BIN)/python -m quintet.cli.docs docs
-	$(BIN)/python -m tests.requirement_index > docs/requirements.md
+	$(BIN)/python -m tests.requirement_index
 	$(BIN)/python -m quintet.cli.manual > data/share/man/man1/quintet.1
+	$(BIN)/python -m tests.dependencies
 
 lock: $(STAMP) ## resolve and pin the dependencies anew, with hashes
 	$(BIN)/python -m pip install --quiet uv

@@ -17,7 +17,18 @@ import apsw
 
 from bench.measure import Row
 
-ALL = ("deltas", "model_stream", "appends", "reading", "starting", "growing", "sandbox", "checkpoints", "search")
+ALL = (
+    "deltas",
+    "model_stream",
+    "appends",
+    "reading",
+    "starting",
+    "growing",
+    "sandbox",
+    "checkpoints",
+    "search",
+    "large_store",
+)
 ROOT = Path(__file__).parents[1]
 
 

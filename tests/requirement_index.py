@@ -1,13 +1,15 @@
 """Which test shows which requirement: read from the manifests in tests/requirements and the marks in the tests.
 
-`python -m tests.requirement_index` prints the table kept in docs/requirements.md.
+`python -m tests.requirement_index` writes docs/requirements.md and the tables in docs/reliability.md and
+docs/security.md anew.
 """
 
 from __future__ import annotations
 
 import ast
-import sys
+import re
 import tomllib
+from functools import cache, partial
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -21,6 +23,7 @@ class Requirement:
         self.deferred = deferred
 
 
+@cache
 def requirements() -> dict[str, Requirement]:
     found: dict[str, Requirement] = {}
     for page in PAGES:
@@ -39,6 +42,7 @@ def requirements() -> dict[str, Requirement]:
     return found
 
 
+@cache
 def carried() -> dict[str, list[str]]:
     """Requirement id -> tests that carry it, by the `req` marks on functions, classes and modules."""
     found: dict[str, list[str]] = {}
@@ -63,17 +67,67 @@ def _marks(decorators: list[ast.expr]) -> list[str]:
 
 
 def table() -> str:
-    tests = carried()
     lines = ["# Requirements and their tests", "", "Written by `make docs`; a test fails when it is out of date.", ""]
     for page in PAGES:
         lines += [f"## {page}", "", "| id | behaviour | shown by |", "|---|---|---|"]
-        for identity, requirement in requirements().items():
-            if identity.startswith(f"{page}:"):
-                shown = "<br>".join(f"`{t}`" for t in tests.get(identity, [])) or f"deferred: {requirement.deferred}"
-                lines.append(f"| {identity.partition(':')[2]} | {requirement.behaviour} | {shown} |")
+        for requirement in of_page(page):
+            shown = _tests(requirement) or f"deferred: {requirement.deferred}"
+            lines.append(f"| {_id(requirement)} | {requirement.behaviour} | {shown} |")
         lines.append("")
     return "\n".join(lines)
 
 
+def of_page(page: str) -> list[Requirement]:
+    return [r for identity, r in requirements().items() if identity.startswith(f"{page}:")]
+
+
+def _id(requirement: Requirement) -> str:
+    return requirement.identity.partition(":")[2]
+
+
+def _tests(requirement: Requirement) -> str:
+    return "<br>".join(f"`{test}`" for test in carried().get(requirement.identity, []))
+
+
+# --- parts of pages for people ----------------------------------------------------------------------------------------
+def shown(page: str) -> str:
+    lines = ["| id | promise | shown by |", "|---|---|---|"]
+    for one in _by_number(page):
+        if not one.deferred:
+            lines.append(f"| {_id(one)} | {one.behaviour} | {_tests(one)} |")
+    return "\n".join(lines)
+
+
+def not_shown(page: str) -> str:
+    lines = ["| id | promise | why not |", "|---|---|---|"]
+    lines += [f"| {_id(one)} | {one.behaviour} | {one.deferred} |" for one in _by_number(page) if one.deferred]
+    return "\n".join(lines)
+
+
+def _by_number(page: str) -> list[Requirement]:
+    def place(one: Requirement) -> tuple[int, str]:
+        number = re.search(r"\d+", _id(one))
+        return (int(number[0]) if number else 0, _id(one))
+
+    return sorted(of_page(page), key=place)
+
+
+PARTS = {
+    "reliability_shown": partial(shown, "reliability"),
+    "reliability_not_shown": partial(not_shown, "reliability"),
+    "security_shown": partial(shown, "security"),
+    "security_not_shown": partial(not_shown, "security"),
+}
+
+
+def main() -> None:
+    from quintet.cli.docs import renewed
+
+    docs = TESTS.parent / "docs"
+    (docs / "requirements.md").write_text(table())
+    for name in ("reliability.md", "security.md"):
+        (docs / name).write_text(renewed((docs / name).read_text(), PARTS))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(table())
+    main()

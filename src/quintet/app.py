@@ -6,23 +6,21 @@ import asyncio
 import contextlib
 import os
 import resource
-import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from quintet.config import Config, command_hooks, home_directory, load_config, make_home
 from quintet.domain.agent import Agent, AgentsFound
-from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
-from quintet.domain.errors import Invalid, QuintetError
-from quintet.domain.hook import Hook, HookScope, HookSubscription, HookVerdict
-from quintet.domain.ports import Clock, FileHistory, Hooks, Journal, MemoryHook, ParsedCommand, Tool
+from quintet.domain.errors import Invalid
+from quintet.domain.hook import HookSubscription
+from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.thread import Handle, Thread, ThreadSettings
 from quintet.domain.tool import Confine, ToolSpec
@@ -47,9 +45,12 @@ from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.engine.undo import Undo
+from quintet.hands import Hands
+from quintet.journal.clock import SystemClock
 from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
+from quintet.late import LateCommandParser, LateFileHistory, LateHooks
 from quintet.workspace.agent_files import AgentFiles
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.diffs import unified_diff
@@ -66,9 +67,6 @@ if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
     from quintet.protocols.wire.house import House
     from quintet.providers.table import ModelTable
-    from quintet.tools.shell_profile import ShellSettings
-    from quintet.workspace.background import Background
-    from quintet.workspace.sandbox.wall import Sandbox
 
 PROTOCOLS = {
     "wire": "Kimi Wire",
@@ -89,78 +87,6 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
     return []
 
 
-class SystemClock:
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_s(self) -> float:
-        return time.monotonic()
-
-
-class LateCommandParser:
-    """The workspace's parser, imported with the first command."""
-
-    def parse(self, command: str) -> ParsedCommand:
-        from quintet.workspace.commands import ShellCommandParser
-
-        return ShellCommandParser().parse(command)
-
-
-class LateFileHistory:
-    """The workspace's history of files, imported with the first call that changes some."""
-
-    def __init__(self, home: str, clock: Clock) -> None:
-        self._home = home
-        self._clock = clock
-
-    @cached_property
-    def _history(self) -> FileHistory:
-        from quintet.workspace.history import WorkspaceHistory
-
-        return WorkspaceHistory(self._home, os.environ, self._clock)
-
-    async def secure(self, directory: str, paths: Sequence[str] | None = None) -> Secured:
-        return await self._history.secure(directory, paths)
-
-    async def still_runs(self, secured: Secured) -> None:
-        await self._history.still_runs(secured)
-
-    async def compare(self, secured: Secured, *, cut_off: bool = False) -> Compared:
-        return await self._history.compare(secured, cut_off=cut_off)
-
-    async def states(self, directory: str, paths: Sequence[str], *, keep: bool = False) -> list[FileState]:
-        return await self._history.states(directory, paths, keep=keep)
-
-    async def put(self, directory: str, path: str, state: FileState, expected: FileState | None = None) -> None:
-        await self._history.put(directory, path, state, expected)
-
-    async def put_all(self, directory: str, changes: Sequence[FileChange]) -> list[QuintetError | OSError | None]:
-        return await self._history.put_all(directory, changes)
-
-    async def content(self, directory: str, state: FileState) -> bytes | None:
-        return await self._history.content(directory, state)
-
-    async def sweep(self, keep: Collection[str], manifests: Collection[str]) -> tuple[int, int]:
-        return await self._history.sweep(keep, manifests)
-
-
-class LateHooks:
-    """The workspace's runner of hooks, made when one is due."""
-
-    def __init__(self, make: Callable[[], Hooks]) -> None:
-        self._make = make
-
-    @cached_property
-    def _commands(self) -> Hooks:
-        return self._make()
-
-    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
-        return await self._commands.run(hook, given, scope)
-
-    async def digest(self, hook: Hook, cwd: str) -> str:
-        return await self._commands.digest(hook, cwd)
-
-
 class App:
     """One home, opened by one process."""
 
@@ -169,8 +95,6 @@ class App:
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
-        # A server that asks for no credentials sets this before the first turn: commands must not reach it.
-        self.open_server = False
         self.journal: Journal = journal
         self.clock = SystemClock()
         self.credentials = Credentials(str(home), KeyStore(os.environ))
@@ -194,10 +118,15 @@ class App:
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
         self.results = KeptResults(str(home))
+        self.hands = Hands(home, config, self.credentials, self.results)
         self._agent_files = AgentFiles(str(home))
         self.agents = Agents(self._own_agents, self._agent_files.of_project)
         self.hooks = AllHooks(
-            self.feed, self.interactions, LateHooks(self._hook_commands), command_hooks(config.hooks), self.log.line
+            self.feed,
+            self.interactions,
+            LateHooks(self.hands.hook_commands),
+            command_hooks(config.hooks),
+            self.log.line,
         )
         self.turns = Turns(
             self.feed,
@@ -233,72 +162,9 @@ class App:
             stored=self.credentials,
         )
 
-    @cached_property
+    @property
     def tools(self) -> tuple[Tool, ...]:
-        from quintet.tools.builtin import builtin_tools
-
-        return builtin_tools(
-            home=str(self.home),
-            environment=os.environ,
-            sandbox=self.sandbox,
-            background=self.background,
-            shell=self._shell_settings(),
-            web_search=self.config.web_search,
-            search_key=self._search_key,
-            results=self.results,
-        )
-
-    def _search_key(self) -> str:
-        """Looked up at each search, so that a changed key counts at once."""
-        search = self.config.web_search
-        if search and search.credential:
-            return self.credentials.get(search.credential)
-        return os.environ.get(search.api_key_env, "") if search else ""
-
-    @cached_property
-    def background(self) -> Background:
-        from quintet.workspace.background import Background
-
-        return Background()
-
-    def _shell_settings(self) -> ShellSettings:
-        from quintet.tools.shell_profile import ShellSettings
-        from quintet.workspace.sandbox.limits import usual_caps
-
-        given = self.config.sandbox
-        caps = usual_caps(
-            max_processes=given.max_processes, max_memory_mib=given.max_memory_mib, max_file_mib=given.max_file_mib
-        )
-        return ShellSettings(given.network, open_server=self.open_server, caps=caps)
-
-    def _hook_commands(self) -> Hooks:
-        """Hooks are confined as commands of their turn's mode are, which asked for no network."""
-        from quintet.tools.shell_profile import network, writable
-        from quintet.workspace.hook_commands import HookCommands
-        from quintet.workspace.sandbox.profile import Profile
-
-        settings = self._shell_settings()
-
-        def profile(scope: HookScope, workspace: str, scratch: str) -> Profile:
-            writes = writable(scope.mode, scope.confine)
-            reach = network(scope.mode, settings, asked=False)
-            return Profile(workspace, writable=writes, network=reach, scratch=scratch)
-
-        return HookCommands(
-            os.environ,
-            self.sandbox,
-            profile,
-            PathGuard(str(self.home)).workspace,
-            settings.caps,
-            loose=self.config.sandbox.required is False,
-        )
-
-    @cached_property
-    def sandbox(self) -> Sandbox:
-        from quintet.workspace.sandbox.wall import Sandbox
-
-        chosen = self.config.sandbox
-        return Sandbox(os.environ, home=str(self.home), enabled=chosen.mode != "off", writable=chosen.writable)
+        return self.hands.tools
 
     def starter(
         self,
@@ -387,17 +253,14 @@ class App:
         """Take away what killed processes left in workspaces to cover names with; a look where they left nothing."""
         with contextlib.suppress(OSError):
             if os.listdir(self.home / "run" / "sandbox" / "masks"):
-                await self.sandbox.tidy()
+                await self.hands.sandbox.tidy()
 
     async def close(self) -> None:
         await self.turns.shutdown()
         await self.hooks.close()
         if "models" in self.__dict__:  # made by the first turn
             await self.models.close()
-        if "background" in self.__dict__:  # made with the tools, if those were needed
-            await self.background.close()
-        if "sandbox" in self.__dict__:  # else no turn ever looked for it
-            await self.sandbox.close()
+        await self.hands.close()
         await self.feed.close()
         await self.journal.close()
 

@@ -168,11 +168,12 @@ class Checkup:
     def _port_rows(self) -> list[Row]:
         from urllib.parse import urlsplit
 
-        from quintet.rpc.port_check import look_at_ports
+        from quintet.rpc.http import bind
+        from quintet.workspace.port_check import look_at_ports
         from quintet.workspace.server_lock import announced
 
         said = [facts["url"] for facts in announced(Path(self._home)).values() if isinstance(facts, dict)]
-        return look_at_ports(self._ports, [port for url in said if (port := urlsplit(str(url)).port)])
+        return look_at_ports(self._ports, bind, [port for url in said if (port := urlsplit(str(url)).port)])
 
     def _key_rows(self) -> list[Row]:
         from quintet.providers.key_check import look_at_keys

@@ -44,7 +44,10 @@ def test_agents_lists_those_there_are_and_says_what_is_wrong_with_others(tmp_pat
 def test_an_unknown_agent_is_one_line_and_no_thread(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home", WRITES)
     done = quintet("run", "--agent", "nobody", "go", home=home, cwd=tmp_path)
-    assert one_line(done, 1) == "quintet: There is no agent 'nobody'. Agents here: coder, planner."
+    assert (
+        one_line(done, 1)
+        == "quintet: There is no agent 'nobody'. Agents here: coder, planner. (docs/errors.md#not_found)"
+    )
     assert quintet("threads", "list", "--json", home=home).lines == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.faults.processes import no_traceback, quintet, write_home
+from tests.faults.processes import no_traceback, one_line, quintet, write_home
 
 
 @pytest.mark.req("security:S53")
@@ -51,3 +51,17 @@ def test_a_deleted_thread_is_listed_without_its_words(tmp_path: Path) -> None:
         False,
     ]
     assert quintet("audit", "verify", home=home).code == 0
+    of_it = quintet("audit", "list", "--json", "--thread", thread["id"], home=home).lines
+    assert [line["kind"] for line in of_it] == ["turn.queued", "turn.finished", "thread.deleted"]
+    assert "no such row" in one_line(quintet("audit", "list", "--thread", f"{thread['id'][:-1]}x", home=home), 1)
+
+
+def test_the_beginning_of_a_chain_is_nothing_that_was_erased(tmp_path: Path) -> None:
+    """Also where it lies behind events: a home of an older format was brought up to date."""
+    home = write_home(tmp_path / "home")
+    assert quintet("run", "echo alpha", home=home).code == 0
+    raw = apsw.Connection(str(home / "quintet.db"))
+    raw.execute("DROP TABLE audit; PRAGMA user_version = 2")
+    raw.close()
+    (begun,) = quintet("audit", "list", "--json", home=home).lines
+    assert (begun["kind"], begun["erased"]) == ("chain.begun", False)

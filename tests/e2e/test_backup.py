@@ -20,6 +20,7 @@ def home(tmp_path: Path) -> Path:
         assert quintet("run", f"echo {word}", home=made).code == 0
     (made / "credentials").mkdir(mode=0o700)
     (made / "credentials" / "openai").write_text("sk-canary-0123456789")
+    (made / ".server.json.4711").write_text('{"token": "sk-canary-0123456789"}')  # a server was killed as it started
     (made / "blobs" / "ab").mkdir(parents=True)
     (made / "blobs" / "ab" / ("ab" * 32)).write_bytes(os.urandom(3_000_000))
     return made

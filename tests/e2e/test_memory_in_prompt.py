@@ -111,9 +111,13 @@ async def _never_ends() -> str:
 
 
 @pytest.mark.req("models:X9")
-@pytest.mark.parametrize("recall", [_fails, _never_ends], ids=["fails", "does not answer"])
+@pytest.mark.parametrize(
+    ("recall", "why"),
+    [(_fails, "the disk is gone"), (_never_ends, "TimeoutError")],
+    ids=["fails", "does not answer"],
+)
 async def test_a_memory_that_fails_is_said_to_be_missing_and_the_turn_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recall: Callable[[], Awaitable[str]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recall: Callable[[], Awaitable[str]], why: str
 ) -> None:
     monkeypatch.setattr(surroundings, "RECALL_S", 0.05)
     async with ModelServer() as server:
@@ -121,4 +125,4 @@ async def test_a_memory_that_fails_is_said_to_be_missing_and_the_turn_goes_on(
         instructions = await place.told(Memory(recall))
     assert HEAD not in instructions
     assert "what you remember: it could not be read this time" in instructions
-    assert "The memory could not be read" in (place.home / "quintet.log").read_text()
+    assert f"The memory could not be read: {why}" in (place.home / "quintet.log").read_text()

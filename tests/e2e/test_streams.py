@@ -127,7 +127,8 @@ def test_a_defect_is_one_line_that_names_the_log_and_the_log_has_it_without_secr
     done = defect(home, f"raise {error}('with a-very-secret-value')", MY_API_KEY="a-very-secret-value")
     log = home / "quintet.log"
     assert done.returncode == 1
-    assert done.stderr == f"quintet: failed unexpectedly ({error}); the log has more: {log}\n"
+    where = "(docs/errors.md#internal)"
+    assert done.stderr == f"quintet: failed unexpectedly ({error}); the log has more: {log} {where}\n"
     assert "Traceback" in log.read_text()
     assert error in log.read_text()
     assert "a-very-secret-value" not in log.read_text()
@@ -136,7 +137,10 @@ def test_a_defect_is_one_line_that_names_the_log_and_the_log_has_it_without_secr
 
 def test_a_defect_without_a_home_is_still_one_line(tmp_path: Path) -> None:
     done = defect(tmp_path / "nowhere", "raise ZeroDivisionError")
-    assert (done.returncode, done.stderr) == (1, "quintet: failed unexpectedly (ZeroDivisionError)\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "quintet: failed unexpectedly (ZeroDivisionError) (docs/errors.md#internal)\n",
+    )
     assert not (tmp_path / "nowhere").exists()
 
 

@@ -112,7 +112,7 @@ def test_three_deep_and_no_deeper(tmp_path: Path, work: Path) -> None:
         assert [t.get("depth", 0) for t in found] == [0, 1, 2, 3]
         (refused,) = results(home, found[-1]["id"])
         assert refused["status"] == "error"
-        assert "no tool named 'task'" in refused["text"]
+        assert "Tool `task` not found" in refused["text"]
 
 
 @pytest.mark.req("models:T3")

@@ -15,7 +15,16 @@ import pytest
 from quintet.engine.changes import CHANGED, LATE, UNKNOWN
 from quintet.engine.restoring import NOT_THERE
 from tests.fakes.writing import tree
-from tests.faults.processes import Done, environment, no_traceback, quintet, quintet_running, wait_until, write_home
+from tests.faults.processes import (
+    Done,
+    environment,
+    no_traceback,
+    one_line,
+    quintet,
+    quintet_running,
+    wait_until,
+    write_home,
+)
 
 HOUR_S = 3600
 UNSANDBOXED = "[sandbox]\nrequired = false\n"  # where no sandbox works these tests are about files all the same
@@ -412,3 +421,8 @@ def test_gc_keeps_what_undo_needs_and_frees_the_rest(home: Path, work: Path) -> 
     done = swept(home)
     assert done.lines[0]["blobs"] == len(kept) > 0, done
     assert blobs(home) == []
+
+
+@pytest.mark.parametrize("flags", [("--also", "a.txt"), ("--turn", "1")])
+def test_what_a_redo_would_not_heed_is_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    assert "mean nothing to it" in one_line(quintet("undo", "--redo", *flags, home=write_home(tmp_path / "home")), 2)

@@ -206,7 +206,7 @@ class Process:
         self._closed = True
         await soon(self.feed.tailing.close())
         await soon(self.journal.close())
-        for task in list(self.turns._tasks):
+        for task in list(self.turns._runs.tasks):
             task.cancel()
         await soon(self.feed.close())
 

@@ -29,7 +29,7 @@ def subscription(event: HookEvent, matcher: str = "", *, id: str = "sub1", timeo
 class NoCommands:
     """For turns without any."""
 
-    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
         raise AssertionError("no command is expected to run")
 
     async def digest(self, hook: Hook, cwd: str) -> str:

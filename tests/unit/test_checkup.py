@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from quintet.app import SystemClock
 from quintet.checkup import Checkup
 from quintet.domain.checkup import Health, Row
+from quintet.journal.clock import SystemClock
 from tests.fakes.answers import Answers
 from tests.fakes.waiting import soon
 from tests.faults.disks import as_an_ordinary_user

@@ -37,7 +37,6 @@ def test_a_day_at_an_edge_of_summer_time_is_as_long_as_it_is_here(
 
 # Where the wall clock may be read: for people, for names, and for lives that outlast a process. Nothing waits by it.
 READERS = {
-    "app.py": "the clock itself",
     "journal/clock.py": "the clock itself",
     "domain/ids.py": "ids sort by time; made ascending where it steps back",
     "journal/home.py": "names a boot where the system does not",
@@ -47,6 +46,10 @@ READERS = {
     "workspace/log.py": "dates lines",
     "workspace/git.py": "compared with times of files: a fresh one is looked at again",
     "workspace/history_age.py": "compared with times of files",
+    "workspace/history_rooms.py": "compared with times of files: a fresh one is looked at again",
+    "workspace/home_check.py": "compared with the time a file system gives: a check-up of the clock",
+    "journal/examining.py": "a check-up: whether what is stored is dated in the future",
+    "cli/overview.py": "says how long ago something was",
     "workspace/history_keeping.py": "compared with times of files: a fresh one is looked at again",
     "providers/attempts.py": "a server may name the moment to come back as a date",
     "engine/spending.py": "days",

@@ -7,6 +7,7 @@ import sys
 COMMANDS = {
     "demo": "see it work in half a minute: an edit, an approval, a test, undo; no key needed",
     "run": 'one headless turn: quintet run "read README.md"',
+    "chat": "a conversation at this terminal: answers as they come, approvals in place",
     "threads": "list, show, search, diff, revert, export, import, fork, rename, steer, cancel, delete",
     "undo": "bring back the files the last turn changed, and undo that too: undo --redo",
     "agents": "who can work in a thread: built in, yours, the project's",
@@ -18,8 +19,8 @@ COMMANDS = {
     "policy": "what would be said to a call, and why: policy explain shell 'git push'",
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
-    "doctor": "what works here, what does not, and the command that mends it",
     "wire": "speak Kimi Wire on stdin and stdout, for clients that start it",
+    "doctor": "what works here, what does not, and the command that mends it",
     "gc": "prune what may go and say what it freed",
     "backup": "the whole home but its keys as one file, made while others work",
     "repair": "salvage a damaged journal, keeping the old files",

@@ -11,8 +11,10 @@ from quintet.cli.events import gist
 from quintet.cli.invoke import Invocation
 from quintet.cli.progress import Progress
 from quintet.cli.terminal import safe_line
-from quintet.domain.audit import AuditRow, Verified
+from quintet.domain.audit import BEGUN, AuditRow, Verified
+from quintet.domain.errors import NotFound
 from quintet.domain.event import Event
+from quintet.domain.ids import has_prefix
 
 PAGE = 500
 
@@ -67,14 +69,22 @@ def _words(found: Verified) -> list[str]:
 
 async def _list(invocation: Invocation, app: App) -> int:
     flags = invocation.flags
-    thread = await app.threads.find(flags.thread) if flags.thread else ""
-    after = flags.after
+    thread = await _thread(app, flags.thread) if flags.thread else ""
+    after, shown = flags.after, 0
     while page := await app.journal.audit(after=after, limit=PAGE):
         after = page[-1].number
         for row in page:
             if thread in ("", row.thread):
                 _show(invocation, row, await _event(app, row))
+                shown += 1
+    if thread and not shown:
+        raise NotFound(f"The chain has no such row of {thread}.", next_step="`quintet audit list` shows all of it.")
     return exits.DONE
+
+
+async def _thread(app: App, given: str) -> str:
+    """One that was deleted has no more than its whole id, and its rows."""
+    return given if has_prefix(given, "thr") else await app.threads.find(given)
 
 
 async def _event(app: App, row: AuditRow) -> Event | None:
@@ -86,7 +96,7 @@ async def _event(app: App, row: AuditRow) -> Event | None:
 def _show(invocation: Invocation, row: AuditRow, event: Event | None) -> None:
     if invocation.json:
         known = {"number": row.number, "kind": row.kind, "at": iso(row.at_ms), "thread": row.thread}
-        digests = {"digest": row.digest.hex(), "link": row.link.hex(), "erased": event is None and row.seq > 0}
+        digests = {"digest": row.digest.hex(), "link": row.link.hex(), "erased": event is None and row.kind != BEGUN}
         invocation.screen.raw(encode_line({"v": 1, **known, **digests}))
     else:
         words = safe_line(gist(event)) if event else ""

@@ -9,8 +9,8 @@ from quintet.app import App
 from quintet.cli import exits
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
+from quintet.cli.notes import compaction_words
 from quintet.cli.stopping import Stopping
-from quintet.cli.turn_view import compaction_words
 from quintet.domain.event import CompactionFinished, Event
 from quintet.domain.principal import local
 from quintet.domain.turn import Mode
@@ -49,5 +49,5 @@ async def compact(invocation: Invocation, app: App) -> int:
     elif finished is not None and finished.error is None:
         invocation.screen.note(f"{compaction_words(finished).capitalize()}.")
     elif ended.error is not None:
-        invocation.screen.note(f"quintet: {ended.error.message} {ended.error.next_step}".rstrip())
+        invocation.screen.note(f"quintet: {ended.error.line()}")
     return exits.of_turn(ended.state, ended.error)

@@ -1,6 +1,7 @@
 """The generated parts of docs/: event kinds, errors and commands, from the same tables the program runs on.
 
-`python -m quintet.cli.docs docs` writes them between their markers. Imported by no command.
+`python -m quintet.cli.docs docs` writes them between their markers; parts with other names are other people's.
+Imported by no command.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 import re
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -18,7 +19,7 @@ import msgspec
 
 from quintet.cli import COMMANDS, docs_wire, exits
 from quintet.cli.words import actions_of, own_arguments, parser_of
-from quintet.domain.errors import all_error_classes
+from quintet.domain.errors import QuintetError, all_error_classes
 from quintet.domain.event import KINDS, Kind
 
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end generated -->)", re.DOTALL)
@@ -94,10 +95,16 @@ def _collect(root: Kind, found: dict[str, type]) -> None:
 
 # --- errors and exit codes --------------------------------------------------------------------------------------------
 def errors() -> str:
-    lines = ["| code | class | next step | exit |", "|---|---|---|---|"]
+    """A heading for each, so that a line on a terminal can name it."""
+    parts = []
     for error in sorted(all_error_classes(), key=lambda e: e.code):
-        lines.append(f"| `{error.code}` | {error.__name__} | {error.next_step} | {exits.BY_CODE[error.code]} |")
-    return "\n".join(lines)
+        head = f"### `{error.code}`\n\n{what_happened(error)} Exit {exits.BY_CODE[error.code]}.\n\n"
+        parts.append(f"{head}{error.next_step}")
+    return "\n\n".join(parts)
+
+
+def what_happened(error: type[QuintetError]) -> str:
+    return " ".join((error.__doc__ or "").split())
 
 
 def exit_codes() -> str:
@@ -176,9 +183,13 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 
 
-def renewed(text: str) -> str:
-    """The page with every generated part written anew."""
-    return _PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]()}\n\n{found[3]}", text)
+def renewed(text: str, parts: Mapping[str, Callable[[], str]] = PARTS) -> str:
+    """The page with each of these parts written anew."""
+
+    def part(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{parts[found[2]]()}\n\n{found[3]}" if found[2] in parts else found[0]
+
+    return _PART.sub(part, text)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import msgspec
 
 from quintet import __version__
-from quintet.app import SystemClock
 from quintet.checkup import Checkup
 from quintet.cli import exits, last_resort
 from quintet.cli.event_json import encode_line
@@ -19,6 +18,7 @@ from quintet.cli.progress import Progress
 from quintet.config import home_directory
 from quintet.domain.checkup import Health, Row
 from quintet.domain.errors import QuintetError, StorageReadOnly
+from quintet.journal.clock import SystemClock
 
 VERSION = 1  # of the JSON
 _STORAGE = ("home", "writing", "file system", "disk", "journal", "audit chain", "kept contents")

@@ -57,8 +57,12 @@ def gap_cursors(gap: Gap) -> tuple[int, int]:
 
 def encode_line(value: Any) -> bytes:
     """JSON whose every control character is escaped, also those that JSON itself lets through."""
-    text = msgspec.json.encode(value).decode()
-    return "".join(c if c.isprintable() or c == " " else _escape(c) for c in text).encode() + b"\n"
+    return escaped(msgspec.json.encode(value)) + b"\n"
+
+
+def escaped(json: bytes) -> bytes:
+    """The same JSON with nothing in it that a terminal would obey; newlines between lines stay."""
+    return "".join(c if c.isprintable() or c in " \n" else _escape(c) for c in json.decode()).encode()
 
 
 def iso(at_ms: int) -> str:

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from quintet.cli import exits, last_resort
@@ -102,6 +103,11 @@ def directory(given: str) -> str:
 def invoke(name: str, words: list[str]) -> int:
     """Parse, run, and turn whatever happens into an exit code."""
     module = importlib.import_module(f"quintet.cli.{name}")
+    return run_guarded(module.run, Invocation(parse(module, name, words)))
+
+
+def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace:
+    """The flags of a command; what is not understood ends in SystemExit, after it was told."""
     common = common_flags()
     parser = _Parser(prog="quintet", parents=[common], add_help=False)
     subparsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
@@ -110,7 +116,7 @@ def invoke(name: str, words: list[str]) -> int:
     for flag, default in (("home", None), ("json", False), ("no_color", False)):
         if not hasattr(flags, flag):
             setattr(flags, flag, default)
-    return run_guarded(module.run, Invocation(flags))
+    return flags
 
 
 def run_guarded(command: Command, invocation: Invocation) -> int:
@@ -118,7 +124,7 @@ def run_guarded(command: Command, invocation: Invocation) -> int:
     try:
         return asyncio.run(_quietly(command, invocation))
     except QuintetError as error:
-        last_resort.tell(f"quintet: {safe(error.line())}")
+        last_resort.tell(_json(error) if invocation.json else f"quintet: {safe(f'{error.line()} ({error.docs})')}")
         return exits.BY_CODE[error.code]
     except KeyboardInterrupt:
         return exits.INTERRUPTED
@@ -126,6 +132,16 @@ def run_guarded(command: Command, invocation: Invocation) -> int:
         return last_resort.unwritable(failed.error)
     except Exception as error:
         return last_resort.unexpected(error, invocation.home)
+
+
+def _json(error: QuintetError) -> str:
+    """The same for programs, which asked for --json: still one line, still on stderr."""
+    from quintet.cli.event_json import VERSION, encode_line
+
+    info = error.info()
+    said = {"code": info.code, "message": info.message, "next_step": info.next_step, "docs": info.docs}
+    line = {"v": VERSION, "error": {**said, "data": info.data, "exit": exits.BY_CODE[info.code]}}
+    return encode_line(line).decode().rstrip("\n")
 
 
 async def _quietly(command: Command, invocation: Invocation) -> int:

@@ -63,7 +63,7 @@ def unexpected(error: BaseException, home: str | None) -> int:
     """A defect of ours: one line here, the rest in the log."""
     path = log(error, home)
     more = f"; the log has more: {path}" if path else ""
-    tell(f"quintet: failed unexpectedly ({type(error).__name__}){more}")
+    tell(f"quintet: failed unexpectedly ({type(error).__name__}){more} (docs/errors.md#internal)")
     return STORAGE if getattr(error, "errno", None) == errno.ENOSPC else FAILED
 
 

@@ -7,6 +7,7 @@ import sys
 
 from quintet.cli import COMMANDS, exits
 from quintet.cli.words import actions_of, own_arguments, parser_of
+from quintet.domain.errors import all_error_classes
 
 _HEAD = """.\\" Made by `make docs` from the program's own parsers: change those.
 .TH QUINTET 1
@@ -52,7 +53,16 @@ def manual() -> str:
             parts.append(f".RS\n{_arguments(inner)}.RE\n" if _arguments(inner) else "")
         parts.append(_arguments(parser) if not actions_of(parser) else "")
     codes = "".join(f".TP\n.B {code}\n{_plain(words)}\n" for code, words in exits.MEANINGS.items())
-    return "".join([*parts, ".SH EXIT STATUS\n", codes, _TAIL])
+    return "".join([*parts, ".SH EXIT STATUS\n", codes, ".SH ERRORS\n", _errors(), _TAIL])
+
+
+def _errors() -> str:
+    """What docs/errors.md has, for whoever has no clone: an error's line ends with its code."""
+    rows = []
+    for error in sorted(all_error_classes(), key=lambda e: e.code):
+        happened = " ".join((error.__doc__ or "").split())
+        rows.append(f".TP\n.B {_plain(error.code)}\n{_plain(f'{happened} {error.next_step}')}\n")
+    return "".join(rows)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> str:

@@ -19,13 +19,14 @@ from quintet.cli.invoke import Invocation, directory, money, positive, seconds
 from quintet.cli.prompt_text import read_prompt
 from quintet.cli.stopping import Stopping
 from quintet.cli.terminal import OutputFailed
+from quintet.cli.thread_choice import chosen, configure
 from quintet.cli.turn_tree import TurnTree
 from quintet.cli.turn_view import JsonView, TextView, TurnView
-from quintet.domain.errors import Conflict, Invalid, NotFound, QuintetError
-from quintet.domain.event import Event, ThreadUpdated, TurnFinished
+from quintet.domain.errors import Conflict, Invalid, QuintetError
+from quintet.domain.event import Event, TurnFinished
 from quintet.domain.item import TextPart
 from quintet.domain.principal import local
-from quintet.domain.thread import Handle, Thread, ThreadQuery, ThreadSettings
+from quintet.domain.thread import Handle, Thread, ThreadSettings
 from quintet.domain.tool import Confine
 from quintet.domain.turn import ClientKey, Mode, Turn, TurnState
 from quintet.engine.answer_form import SCHEMA_LIMIT, AnswerForm
@@ -91,7 +92,7 @@ async def run(invocation: Invocation) -> int:
         if flags.agent and not flags.thread:
             await app.agents.named(flags.agent, cwd)
         thread = await _thread(app, flags, cwd)
-        await _configure(app, thread, flags, cwd)
+        await configure(app, thread, flags, cwd)
         for warning in app.project_policy(cwd if flags.cwd else thread.settings.cwd).warnings:
             invocation.screen.note(f"quintet: {warning}")
         view: TurnView
@@ -209,35 +210,16 @@ async def _show(app: App, turn: Turn, subscription: Subscription, view: TurnView
 
 
 async def _thread(app: App, flags: argparse.Namespace, cwd: str) -> Thread:
-    if flags.thread:
-        return (await app.threads.get(await app.threads.find(flags.thread))).thread
+    thread = await chosen(app, flags, cwd)
+    if thread is not None:
+        return thread
     settings = ThreadSettings(cwd=cwd, agent=flags.agent, plan_mode=bool(flags.plan))
-    if flags.go_on:
-        project = await app.projects.of(cwd)
-        newest = await app.threads.page(ThreadQuery(project.id, limit=1))
-        if not newest:
-            raise NotFound(f"There is no thread in {cwd} to go on with.", next_step="Leave out -c to begin one.")
-        return (await app.threads.get(newest[0].id)).thread
     if not flags.idempotency_key:
         return await app.threads.create(settings)
     # Callers with one key must meet in one thread, also when they come at the same moment.
     with contextlib.suppress(Conflict):
         return await _thread_of_key(app, flags.idempotency_key, settings)
     return await _thread_of_key(app, flags.idempotency_key, settings)
-
-
-async def _configure(app: App, thread: Thread, flags: argparse.Namespace, cwd: str) -> None:
-    """What the flags change in a thread that is there already."""
-    settings = thread.settings
-    if flags.agent:
-        await app.agents.named(flags.agent, cwd if flags.cwd else settings.cwd)
-    change = ThreadUpdated(
-        cwd=cwd if flags.cwd and settings.cwd != cwd else None,
-        agent=flags.agent if flags.agent and settings.agent != flags.agent else None,
-        plan_mode=flags.plan if flags.plan is not None and settings.plan_mode != flags.plan else None,
-    )
-    if change != ThreadUpdated():
-        await app.threads.configure(thread.id, change)
 
 
 async def _thread_of_key(app: App, key: str, settings: ThreadSettings) -> Thread:

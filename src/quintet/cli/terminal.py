@@ -9,15 +9,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-# Control characters, direction marks and what takes no room on the screen.
+# Control characters of both sets, what turns the direction of text, what is invisible or spells in tags, line ends that
+# are no newlines, and halves of characters. The joiners stay: whole scripts are written with them.
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 
 def safe(text: str) -> str:
-    """Text with control and direction characters shown instead of obeyed; newlines and tabs stay."""
-    return _UNSAFE.sub(lambda m: f"\\x{ord(m[0]):02x}" if ord(m[0]) < 256 else f"\\u{ord(m[0]):04x}", text)
+    """The one way of text from models, tools, files and clients to a terminal: what would drive it, or turn and hide
+    its words, is spelled out instead of obeyed. Newlines and tabs stay. Looks at each character by itself, so text that
+    comes in pieces is as safe as the whole."""
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_spelled, text)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def safe_line(text: str) -> str:

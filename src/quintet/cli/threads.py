@@ -15,7 +15,7 @@ import msgspec
 from quintet.app import App
 from quintet.cli import compacting, reverting
 from quintet.cli.changed import changed_line
-from quintet.cli.event_json import encode_line, iso
+from quintet.cli.event_json import encode_line, escaped, iso
 from quintet.cli.invoke import Invocation, directory, positive
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import Invalid, NotFound
@@ -197,7 +197,7 @@ async def _export(invocation: Invocation, app: App) -> int:
     lines = await _document(app, await app.threads.find(invocation.flags.thread), _format(invocation))
     if target is None:
         for line in lines:
-            invocation.screen.raw(line)
+            invocation.screen.raw(escaped(line))
         return 0
     # Everything that was said is in it: for its owner's eyes only, from the first byte.
     guard, here = PathGuard(str(app.home)), os.getcwd()

@@ -8,36 +8,29 @@ from quintet.cli import amounts
 from quintet.cli.approvals import describe
 from quintet.cli.changed import changed_line
 from quintet.cli.event_json import event_line
+from quintet.cli.notes import decided, noted
 from quintet.cli.prompt import Prompt
 from quintet.cli.terminal import Screen
 from quintet.domain.event import (
-    CompactionFinished,
-    CompactionStarted,
-    EffectUnknown,
     Event,
-    HookResolved,
     InteractionRequested,
     InteractionResolved,
     ItemAdded,
-    StepFellBack,
     StepFinished,
-    StepRetried,
     TextDelta,
-    ThreadUpdated,
     ToolFinished,
     ToolStarted,
 )
-from quintet.domain.hook import HookAction
-from quintet.domain.interaction import Approval, Decision, HookRequest, Interaction, Question, Verdict
+from quintet.domain.interaction import Approval, HookRequest, Interaction, Question
 from quintet.domain.item import AssistantMessage, Reasoning, ResultStatus, ToolResult
 from quintet.domain.ports import Models
-from quintet.domain.principal import ENGINE, Principal
+from quintet.domain.principal import Principal
 from quintet.domain.shown import shown, shown_line
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
 from quintet.engine.answer_form import bare
 from quintet.engine.costs import Tally
-from quintet.engine.interactions import Interactions, OnAsk
+from quintet.engine.interactions import Interactions
 
 
 class TurnView(Protocol):
@@ -128,23 +121,8 @@ class TextView:
                 self._note(f"> {shown_line(title)}")
             case ToolFinished(name=name, status=status) if status is not ResultStatus.OK:
                 self._note(f"  {name}: {status}")
-            case StepRetried(attempt=attempt, reason=reason):
-                self._note(f"  trying again ({attempt}): {reason}")
-            case CompactionStarted():
-                self._note("  making room: the older part of this thread gives way")
-            case CompactionFinished():
-                self._note(f"  {compaction_words(event.payload)}")
-            case StepFellBack(model=model, next_model=following, reason=reason):
-                self._note(f"  {model} cannot answer ({reason}); asking {following}")
             case StepFinished(model=model, usage=usage):
                 self._used.add(usage, self._models.info(model))
-            case ThreadUpdated(plan_mode=bool(on)):
-                self._note(f"  plan mode is {'on' if on else 'off'}")
-            case EffectUnknown(title=title):
-                self._note(f"  UNKNOWN EFFECT: {shown_line(title)}")
-            case HookResolved():
-                for line in hook_lines(event.payload):
-                    self._note(f"  {line}")
             case InteractionRequested(interaction=asked):
                 self._whose = ""  # the request itself says who asks
                 self._asked(asked)
@@ -153,9 +131,12 @@ class TextView:
             case InteractionResolved(interaction=interaction, decision=decision):
                 if self._prompt:
                     self._prompt.resolved(interaction)
-                self._note(f"  {_decided(decision)}")
+                self._note(f"  {decided(decision)}")
                 if self._prompt:
                     self._prompt.go_on()
+            case payload:
+                for words in noted(payload):
+                    self._note(f"  {words}")
 
     def end(self, turn: Turn) -> None:
         if self._prompt:
@@ -166,7 +147,7 @@ class TextView:
         if self._used.input_tokens:
             self._note(f"  {amounts.used(self._used)}")
         if turn.state is not TurnState.DONE and turn.error:
-            self._note(f"The turn ended as {turn.state}: {turn.error.message} {turn.error.next_step}".rstrip())
+            self._note(f"The turn ended as {turn.state}: {turn.error.line()}")
 
     def _asked(self, interaction: Interaction) -> None:
         if isinstance(interaction.request, HookRequest):
@@ -195,40 +176,6 @@ class TextView:
     def _note(self, text: str) -> None:
         self._end_line()
         self._screen.note("\n".join(f"{self._whose}{line}" for line in text.split("\n")) if self._whose else text)
-
-
-def compaction_words(finished: CompactionFinished) -> str:
-    """What came of it, in a line."""
-    if finished.error is not None:
-        return f"compaction failed: {finished.error.message}"
-    size = f"about {finished.tokens_before:,} tokens are {finished.tokens_after:,} now"
-    return f"compacted: {size}" if finished.summary_item else f"old results left out of the model's view: {size}"
-
-
-def hook_lines(resolved: HookResolved) -> list[str]:
-    """What hooks held back, and which could not say anything. Those that let a thing pass are no news."""
-    at = f"hook {resolved.event}{f' {shown_line(resolved.target)}' if resolved.target else ''}"
-    lines = [f"{at}: {shown_line(problem)}" for problem in resolved.problems]
-    if resolved.action is HookAction.BLOCK:
-        lines.append(f"{at}: blocked by {shown_line(resolved.by)}: {shown_line(resolved.reason)}")
-    return lines
-
-
-_SILENCES = {
-    "timeout": "nobody answered in time",
-    "cancelled": "the turn was cancelled",
-    "interrupted": "the turn was interrupted",
-    f"on-ask {OnAsk.DENY}": "nobody can be asked here",
-    f"on-ask {OnAsk.FAIL}": "nobody can be asked here",
-}
-
-
-def _decided(decision: Decision) -> str:
-    if decision.by == ENGINE:
-        return f"denied: {_SILENCES.get(decision.reason, f'the turn ended ({decision.reason})')}"
-    word = {Verdict.ALLOW: "allowed", Verdict.DENY: "denied", Verdict.ANSWER: "answered"}[decision.verdict]
-    why = f": {decision.reason}" if decision.reason else ""
-    return f"{word} by {decision.by.name} through {decision.by.protocol}{why}"
 
 
 def _denied(event: Event) -> bool:

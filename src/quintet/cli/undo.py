@@ -9,7 +9,7 @@ from quintet.app import App
 from quintet.cli.invoke import Invocation, directory
 from quintet.cli.reverting import tell, turn_of
 from quintet.cli.terminal import safe_line
-from quintet.domain.errors import NotFound
+from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import UserMessage, text_of
 from quintet.domain.thread import Thread, ThreadQuery
 from quintet.engine.undo import Point
@@ -38,6 +38,11 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
+    if flags.redo and (flags.also or flags.turn):
+        raise Invalid(
+            "--redo takes back the last undo as it was: --also and --turn mean nothing to it.",
+            next_step="Leave them out; with --force it brings back what has changed since as well.",
+        )
     async with invocation.open() as app:
         if flags.thread:
             threads = [(await app.threads.get(await app.threads.find(flags.thread))).thread]

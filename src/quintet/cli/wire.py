@@ -13,6 +13,7 @@ from quintet.cli.invoke import Invocation, directory, positive
 from quintet.config import Config
 from quintet.config.kimi import Chosen, choose, read_kimi
 from quintet.domain.agent import Agent
+from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
 
@@ -101,11 +102,16 @@ async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> No
     connection = connect(stdio.source, stdio.sink, wire_house(app, given), gate=Gate(shut=gated))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _stop, connection)
+    tidying = asyncio.create_task(app.housekeeping.run())
     try:
         await connection.serve()
     finally:
-        if not signal.getitimer(signal.ITIMER_REAL)[0]:
+        tidying.cancel()
+        hurried = signal.getitimer(signal.ITIMER_REAL)[0] > 0
+        if not hurried:
             signal.setitimer(signal.ITIMER_REAL, LEFT_WITHIN_S)
+    if not hurried:
+        await app.housekeeping.tidy(ON_THE_WAY_OUT_S)
 
 
 def _stop(connection: Connection[Any]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+BEGUN = "chain.begun"  # the first row of each journal; events before its number were never part of the chain
+
 
 class AuditRow(msgspec.Struct, frozen=True):
     """One link: which event it stands for, that event's digest, and what binds it to the row before."""

@@ -54,7 +54,7 @@ class GrantOffer(msgspec.Struct, frozen=True, omit_defaults=True):
                 what = "every call"
             case Subject.EFFECT:
                 what = f"every call that would {''.join(self.pattern)}"
-        return f"{self.tool}: {what}{' with network' if self.network else ''} ({self.scope})"
+        return f"{self.tool or 'any tool'}: {what}{' with network' if self.network else ''} ({self.scope})"
 
 
 class Grant(msgspec.Struct, frozen=True, omit_defaults=True):

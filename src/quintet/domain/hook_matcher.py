@@ -14,6 +14,8 @@ LONGEST = 200  # characters of a matcher
 TARGET_AT_MOST = 100  # characters of a target that are looked at
 REPEATS = 3
 CHOICES = 4  # groups with a choice in them
+# What may stand between something and its repeat, so that the two are not seen together.
+_APART = re.compile(r"\(\?(#|[a-zA-Z-]*x)")
 
 
 class Matcher:
@@ -56,6 +58,8 @@ def _compiled(text: str) -> re.Pattern[str]:
 def _slow(text: str) -> str:
     """What could make it slow, or nothing. `text` is known to be an expression."""
     plain = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "x", text, flags=re.DOTALL)
+    if _APART.search(plain):
+        return "a comment or the flag x, behind which a repeat can hide"
     plain = plain.replace("(?", "(")  # kinds of groups; no repeat
     groups, repeats, choices, outer = [False], 0, 0, [False]  # of each open group: something variable, a choice
     for place, sign in enumerate(plain):

@@ -66,8 +66,9 @@ class MemoryHook(Protocol):
 class Hooks(Protocol):
     """Runs the commands of hooks."""
 
-    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
-        """Within the hook's own time. Never raises for what a command does; a cancel ends its whole tree."""
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
+        """Within the hook's own time. Never raises for what a command does; a cancel ends its whole tree. `agreed` is
+        the digest somebody said yes to: what has another one by now is not run."""
 
     async def digest(self, hook: Hook, cwd: str) -> str:
         """Of everything that would run, as it is now: the row and the files its command runs."""

@@ -38,16 +38,16 @@ class HookTrust:
         self._decided: dict[str, bool] = {}  # by digest, in this turn
         self._asking = asyncio.Lock()  # hooks due at once are asked about once each
 
-    async def missing(self, hook: Hook) -> str:
-        """Why it may not run now; nothing when it may."""
+    async def agreed(self, hook: Hook) -> tuple[str, str]:
+        """(the digest of what may run, why nothing may). Whoever runs it sees to it that it is still that."""
         cwd = self._running.thread.settings.cwd
         async with self._asking:
             digest = await self._commands.digest(hook, cwd)
             if digest not in self._decided and not await self._granted(hook, digest):
                 self._decided[digest] = await self._ask(hook, digest)
                 if await self._commands.digest(hook, cwd) != digest:
-                    return CHANGED
-            return "" if self._decided.get(digest, True) else NOT_AGREED
+                    return "", CHANGED
+            return digest, "" if self._decided.get(digest, True) else NOT_AGREED
 
     async def _granted(self, hook: Hook, digest: str) -> bool:
         thread, now = self._running.thread, self._feed.clock.now_ms()
@@ -78,6 +78,8 @@ class HookTrust:
         )
         # A turn does not end because nobody can be asked about a hook: it goes on without.
         on_ask = starter.on_ask if starter.on_ask is OnAsk.WAIT else OnAsk.DENY
+        if on_ask is OnAsk.WAIT:
+            running.moments.waits(request)
         decision = await self._interactions.ask(
             running.lease,
             running.thread.root,
@@ -85,6 +87,7 @@ class HookTrust:
             request,
             on_ask=on_ask,
             timeout_s=starter.interaction_timeout_s,
+            subagent=running.agent.name if running.above else "",
         )
         return decision.verdict is Verdict.ALLOW
 

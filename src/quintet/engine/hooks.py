@@ -26,10 +26,13 @@ from quintet.engine.interactions import Interactions, OnAsk
 if TYPE_CHECKING:
     from quintet.engine.running import RunningTurn
 
-LEAVING_S = 5.0  # for hooks of a thread that is left: a process that ends does not wait long
+LEAVING_S = 5.0  # for the hooks of all threads that are left: a process that ends does not wait long
+LEAVING_AT_ONCE = 8  # threads whose hooks run then side by side; a server may have had thousands
+NOT_LEFT = "the process ended before its hooks of SessionEnd could be run"
 LEFT = "exit"
-# A subagent's input and rest are its parent's doing and have moments of their own.
-_ONLY_OF_ROOTS = frozenset(
+# A subagent's input and rest are its caller's doing and have moments of their own. Not so where a person speaks in its
+# thread: that turn works for nobody else.
+_NOT_BELOW = frozenset(
     {HookEvent.INPUT_GIVEN, HookEvent.TURN_RESTS, HookEvent.TURN_FAILED, HookEvent.THREAD_BEGUN, HookEvent.THREAD_LEFT}
 )
 
@@ -54,18 +57,27 @@ class AllHooks:
 
     def begins(self, running: RunningTurn) -> bool:
         """Whether this is the thread's first turn in this process; true once."""
-        thread = running.thread
-        if thread.id in self._begun or thread.parent:
+        thread = running.thread.id
+        if thread in self._begun or running.above is not None:
             return False
-        self._begun[thread.id] = scope_of(running)
+        self._begun[thread] = scope_of(running)
         return True
 
     async def close(self) -> None:
         """The process ends, and with it the work on its threads. No client can be asked any more."""
         due = [h for h in self.configured if h.event is HookEvent.THREAD_LEFT and h.matcher.fits(LEFT)]
+        places, end_s = asyncio.Semaphore(LEAVING_AT_ONCE), self.feed.clock.monotonic_s() + LEAVING_S
+
+        async def leave(scope: HookScope) -> None:
+            async with places:
+                left_s = end_s - self.feed.clock.monotonic_s()
+                if left_s <= 0:
+                    self.tell(f"{scope.thread}: {NOT_LEFT}")
+                else:
+                    await self._leave(scope, [replace(h, timeout_s=min(h.timeout_s, left_s)) for h in due])
+
         if due:
-            short = [replace(hook, timeout_s=min(hook.timeout_s, LEAVING_S)) for hook in due]
-            await asyncio.gather(*(self._leave(scope, short) for scope in self._begun.values()))
+            await asyncio.gather(*(leave(scope) for scope in self._begun.values()))
 
     async def _leave(self, scope: HookScope, due: Sequence[Due]) -> None:
         async def say(payload: AnyPayload) -> None:
@@ -95,7 +107,7 @@ class TurnHooks:
     def due(self, event: HookEvent, target: str = "", own: str = "") -> list[Due]:
         """A client's hooks know its names, those that a person wrote know the tools' own."""
         hooks = self._due.get(event)
-        if not hooks or (event in _ONLY_OF_ROOTS and self._running.thread.parent):
+        if not hooks or (event in _NOT_BELOW and self._running.above is not None):
             return []
         return [h for h in hooks if h.matcher.fits(own if own and isinstance(h, Hook) else target)]
 
@@ -115,9 +127,8 @@ class TurnHooks:
         if not due or self._whole is None:
             return ALLOWED
         feed, running = self._whole.feed, self._running
-        told = given(event, scope_of(running), fields)
-        request = feed.redactor.struct(HookRequest("", event, target, told))
-        ours = feed.redactor.struct(HookRequest("", event, *_asked(event, running, own))) if own else request
+        request = self._request(event, target, fields)
+        ours = self._request(event, *own) if own else request
 
         async def say(payload: AnyPayload) -> None:
             await feed.say(running.lease, payload)
@@ -130,11 +141,19 @@ class TurnHooks:
         moment = Moment(event, target, call_id, blockable)
         return await Round(moment, due, say, self._whole.tell).heard(ask, feed.clock.monotonic_s)
 
+    def _request(self, event: HookEvent, target: str, fields: dict[str, Any]) -> HookRequest:
+        """Masked before it is cut: half a secret would not be known as one."""
+        assert self._whole is not None
+        told = given(event, scope_of(self._running), fields)
+        request = self._whole.feed.redactor.struct(HookRequest("", event, target, told))
+        return replace(request, input=bounded(request.input))
+
     async def _command(self, hook: Hook, told: dict[str, Any]) -> HookVerdict:
         assert self._whole is not None
-        if hook.of_project and (missing := await self._trust.missing(hook)):
+        agreed, missing = await self._trust.agreed(hook) if hook.of_project else ("", "")
+        if missing:
             return HookVerdict(problem=missing)
-        return await self._whole.commands.run(hook, told, scope_of(self._running))
+        return await self._whole.commands.run(hook, told, scope_of(self._running), agreed=agreed)
 
     async def _client(self, hook: HookSubscription, request: HookRequest, call_id: str) -> HookVerdict:
         assert self._whole is not None
@@ -155,10 +174,6 @@ class TurnHooks:
         return HookVerdict(problem=decision.reason)  # allowed; with words where the client itself has failed
 
 
-def _asked(event: HookEvent, running: RunningTurn, own: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    return own[0], given(event, scope_of(running), own[1])
-
-
 def scope_of(running: RunningTurn) -> HookScope:
     """As the turn is now."""
     thread = running.thread
@@ -167,4 +182,4 @@ def scope_of(running: RunningTurn) -> HookScope:
 
 def given(event: HookEvent, scope: HookScope, fields: dict[str, Any]) -> dict[str, Any]:
     """What a hook is told, under the names that published hooks read."""
-    return bounded({"hook_event_name": event.value, "session_id": scope.thread, "cwd": scope.cwd, **fields})
+    return {"hook_event_name": event.value, "session_id": scope.thread, "cwd": scope.cwd, **fields}

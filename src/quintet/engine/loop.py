@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quintet.domain.errors import (
-    Cancelled,
-    Denied,
-    ErrorInfo,
-    Interrupted,
-    ProviderFailed,
-    QuintetError,
-    StepLimit,
-    as_quintet_error,
-)
+from quintet.domain.errors import Denied, ErrorInfo, ProviderFailed, StepLimit, as_quintet_error
 from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered, ViewChanged
 from quintet.domain.hook import HookEvent
 from quintet.domain.ids import new_id
@@ -30,6 +21,7 @@ from quintet.engine.candidates import Candidates
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.compaction import TOO_LONG, Compaction
 from quintet.engine.context import Context
+from quintet.engine.ending import Ending
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
@@ -71,28 +63,25 @@ class Loop:
         self._step: Step | None = None
         self._steps = 0
         self._call_ids: set[str] = set()
-        self._last: tuple[TurnFinished, list[AnyPayload]] | None = None  # the last commit, once it is put together
-
-    @property
-    def ending(self) -> bool:
-        return self._last is not None
+        self.ending = Ending(feed, running, self._leftovers)
 
     async def run(self) -> TurnFinished:
         """The whole turn. Never raises for what happens inside a turn; a lost lease or broken store does raise."""
         try:
             await self._running.work(asyncio.ensure_future(self._work()))
-            return await self._finish(TurnState.DONE, None)
+            return await self.ending.finish(TurnState.DONE, self._steps)
         except asyncio.CancelledError as gave_up:
             if self._running.stopped_as is not None:
-                return await self._finish(self._running.stopped_as, self._stop_error())
+                return await self.ending.finish_stopped(self._steps)
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise  # not the turn was stopped but the process's own task; recovery ends the turn
-            return await self._finish(TurnState.FAILED, as_quintet_error(gave_up).info())  # the model did, by itself
+            # The model did, by itself.
+            return await self.ending.finish(TurnState.FAILED, self._steps, as_quintet_error(gave_up).info())
         except Exception as error:
-            if self.ending:
+            if self.ending.begun:
                 raise  # the turn is over, only its last commit failed: that is repeated, not replaced
-            return await self._finish(TurnState.FAILED, as_quintet_error(error).info())
+            return await self.ending.finish(TurnState.FAILED, self._steps, as_quintet_error(error).info())
 
     async def _work(self) -> None:
         try:
@@ -265,39 +254,10 @@ class Loop:
             self._context.add(added.item)
         return bool(steers)
 
-    async def _finish(self, state: TurnState, error: ErrorInfo | None) -> TurnFinished:
-        """The one terminal event, with everything that was still open settled in the same commit."""
-        await self._running.moments.close()
-        await self._running.close()
-        self._last = (TurnFinished(state, self._steps, error), self._leftovers(error))
-        return await self.finish_again()
-
-    async def finish_again(self) -> TurnFinished:
-        """The last commit, as it was put together; once more if it failed before."""
-        assert self._last is not None
-        finished, leftovers = self._last
-        await self._feed.finish(self._running.lease, finished, leftovers)
-        return finished
-
     def _leftovers(self, error: ErrorInfo | None) -> list[AnyPayload]:
-        lease, now = self._running.lease, self._feed.clock.now_ms()
         leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []
         leftovers += self._compaction.leftovers(error) if self._compaction else []
-        leftovers += self._calls.leftovers()
-        for steer in self._running.steers if self._running.starter.keeps_steers else ():
-            item = Item(new_id("itm"), lease.thread, lease.turn, 0, now, UserMessage(steer.parts, steered=True))
-            leftovers += [ItemAdded(item), TurnSteered(steer.id, item.id)]
-        return leftovers
-
-    def _stop_error(self) -> ErrorInfo:
-        stopped, reason = self._running.stopped_as, self._running.stop_reason
-        words = f": {reason}" if reason else ""
-        error: QuintetError = (
-            Cancelled(f"The turn was cancelled{words}.")
-            if stopped is TurnState.CANCELLED
-            else Interrupted(f"The turn was interrupted{words}.")
-        )
-        return error.info()
+        return leftovers + self._calls.leftovers()
 
 
 async def _close(chunks: object) -> None:

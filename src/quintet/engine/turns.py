@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
 from quintet.domain.command import Command, CommandKind
-from quintet.domain.errors import (
-    STORAGE_ERRORS,
-    Busy,
-    Invalid,
-    LeaseLost,
-    NotFound,
-    QuintetError,
-    TimedOut,
-    TurnOver,
-    as_quintet_error,
-)
-from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
+from quintet.domain.errors import Busy, Invalid, NotFound, TimedOut, TurnOver
 from quintet.domain.ids import new_id
 from quintet.domain.item import Part, TextPart
 from quintet.domain.ports import Results, SurroundingsReader
 from quintet.domain.principal import Principal
-from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState, WhenBusy
+from quintet.domain.turn import ClientKey, Mode, Turn, TurnState, WhenBusy
 from quintet.engine.agents import Agents
 from quintet.engine.checkpoints import Checkpoints
 from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
-from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, ask_owner, drop_queued, end_if_dead
+from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, ask_owner, drop_queued, end_if_dead
 from quintet.engine.interactions import Interactions
-from quintet.engine.loop import Loop
 from quintet.engine.policy import Policy
 from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.running import RunningTurn
+from quintet.engine.runs import PROBE_EVERY_S, Runs, is_end
 from quintet.engine.starter import Starter
 from quintet.engine.subagents import Subagents
-
-PROBE_EVERY_S = 0.5
-TRY_AGAIN_S = 1.0
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -64,23 +48,23 @@ class Turns:
         results: Results | None = None,
         hooks: AllHooks | None = None,
     ) -> None:
-        self._agents = agents or Agents()
-        self._results = results
-        self._hooks = hooks
+        found = agents or Agents()
         self._feed = feed
-        self._interactions = interactions
-        self._policy = policy
-        self._checkpoints = checkpoints
-        self._surroundings = surroundings
-        self._project_policy = project_policy
-        self._queued: dict[str, asyncio.Task[None]] = {}  # by turn: waiting here for their place
-        self._running: dict[str, RunningTurn] = {}  # by turn: running here
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._closing = False
-        self._failures: dict[str, QuintetError] = {}  # turns that ended without being able to say so
         self.on_defect: Callable[[BaseException], None] = lambda error: None
-        self.subagents = Subagents(feed, self._agents, self)
-        self._inbox = Inbox(feed, self._running, self._queued, lambda error: self.on_defect(error))
+        self.subagents = Subagents(feed, found, self)
+        self._runs = Runs(
+            feed,
+            interactions,
+            policy,
+            checkpoints,
+            surroundings,
+            self.subagents,
+            lambda error: self.on_defect(error),
+            project_policy=project_policy,
+            agents=found,
+            results=results,
+            hooks=hooks,
+        )
 
     async def start(
         self,
@@ -92,7 +76,7 @@ class Turns:
         key: ClientKey | None = None,
     ) -> Started:
         """Accept an input. When this returns, the input is on disk and will be run, or has been given to a turn."""
-        if self._closing:
+        if self._runs.closing:
             raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
         if not parts:
             raise Invalid("There is nothing to do: the input is empty.")
@@ -104,19 +88,17 @@ class Turns:
         turn = self._new_turn(thread, parts, starter)
         accepted = await self._accept(turn, only_idle=when_busy is WhenBusy.REJECT, key=key)
         if not accepted.folded:
-            self._spawn(turn, starter)
-            await self._drop_if_closing(turn)
+            await self._runs.begin(turn, starter)
         return accepted
 
     async def compact(self, thread: str, starter: Starter, instructions: str = "") -> Started:
         """Have the thread's older items summarised, in a turn of its own without an input: it waits for its place,
         can be watched and cancelled, and is ended for a dead process like any other."""
-        if self._closing:
+        if self._runs.closing:
             raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
         turn = self._new_turn(thread, (), starter)
         accepted = await self._accept(turn, only_idle=False, key=None)
-        self._spawn(turn, starter, compact=self._feed.mask(instructions))
-        await self._drop_if_closing(turn)
+        await self._runs.begin(turn, starter, compact=self._feed.mask(instructions))
         return accepted
 
     async def start_below(
@@ -125,16 +107,15 @@ class Turns:
         """A subagent's turn: it works for a call of a turn that runs here."""
         turn = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
         await self._accept(turn, only_idle=True, key=None)
-        self._spawn(turn, starter, above=above)
-        await self._drop_if_closing(turn)
+        await self._runs.begin(turn, starter, above=above)
         return turn
 
     async def end_below(self, turn: str, state: TurnState, reason: str) -> Turn:
         """Stop a subagent's turn, running or about to; returned once it has ended."""
         while True:
-            if turn in self._running:
-                self._running[turn].stop(state, reason)
-            elif turn in self._queued:
+            if turn in self._runs.running:
+                self._runs.running[turn].stop(state, reason)
+            elif turn in self._runs.queued:
                 await drop_queued(self._feed, turn)
             with contextlib.suppress(TimedOut):  # else it was being claimed just now
                 return await self.wait(turn, PROBE_EVERY_S)
@@ -144,15 +125,15 @@ class Turns:
 
         async def ended() -> Turn | None:
             now = await self._feed.journal.turn(turn)
-            if not now.state.ended and turn in self._failures:
-                raise self._failures[turn]
+            if not now.state.ended and turn in self._runs.failures:
+                raise self._runs.failures[turn]
             return now if now.state.ended else None
 
         deadline = None if timeout_s is None else self._feed.clock.monotonic_s() + timeout_s
         while True:
             left = PROBE_EVERY_S if deadline is None else min(PROBE_EVERY_S, deadline - self._feed.clock.monotonic_s())
             try:
-                return await self._feed.until(lambda e: e.turn == turn and _is_end(e), ended, max(left, 0.0))
+                return await self._feed.until(lambda e: e.turn == turn and is_end(e), ended, max(left, 0.0))
             except TimedOut:
                 if deadline is not None and self._feed.clock.monotonic_s() >= deadline:
                     raise TimedOut("The turn is still running.", turn=turn) from None
@@ -217,28 +198,7 @@ class Turns:
 
     async def shutdown(self) -> None:
         """End everything that runs or waits here, as interrupted, within a bound."""
-        self._closing = True
-        for turn in list(self._queued):
-            await drop_queued(self._feed, turn)  # its task sees that; one that was just claimed is stopped like others
-        for running in list(self._running.values()):
-            if running.stopped_as is None:
-                await self._tell_stopping(running)
-                running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
-        if self._tasks:
-            _, left = await asyncio.wait(set(self._tasks), timeout=OWNER_ANSWERS_WITHIN_S)
-            for task in left:
-                task.cancel()
-        await self._inbox.close()
-
-    async def _drop_if_closing(self, turn: Turn) -> None:
-        """A turn accepted in the moment shutdown began was not seen by it."""
-        if self._closing:
-            await drop_queued(self._feed, turn.id)
-
-    async def _tell_stopping(self, running: RunningTurn) -> None:
-        """So that a client which starts anew at this moment waits a little instead of being refused."""
-        with contextlib.suppress(QuintetError):
-            await self._feed.say(running.lease, TurnCancelRequested("", "Quintet is shutting down"))
+        await self._runs.shutdown()
 
     def _new_turn(
         self, thread: str, parts: tuple[Part, ...], starter: Starter, *, for_turn: str = "", for_call: str = ""
@@ -274,103 +234,6 @@ class Turns:
                     with contextlib.suppress(TimedOut):
                         await self.wait(live.id, left)
 
-    def _spawn(
-        self, turn: Turn, starter: Starter, *, compact: str | None = None, above: RunningTurn | None = None
-    ) -> None:
-        self._queued[turn.id] = self._keep(self._run(turn, starter, compact, above))
-
-    async def _run(self, turn: Turn, starter: Starter, compact: str | None, above: RunningTurn | None) -> None:
-        self._feed.tailing.hurry()
-        lease: Lease | None = None
-        loop: Loop | None = None
-        try:
-            lease = await self._claim(turn, starter.model)
-            if lease is not None:
-                running = await self._begin(turn, lease, starter, compact, above)
-                loop = Loop(
-                    self._feed,
-                    self._interactions,
-                    self._policy,
-                    self._checkpoints,
-                    self._surroundings,
-                    running,
-                    self.subagents,
-                    agents=self._agents,
-                    results=self._results,
-                )
-                await loop.run()
-        except Exception as error:
-            failure = self._failures[turn.id] = as_quintet_error(error)
-            self.on_defect(failure)
-            self._keep(self._end_later(turn, lease, loop, failure))
-        finally:
-            self._feed.tailing.relax()
-            self._queued.pop(turn.id, None)
-            self._running.pop(turn.id, None)
-            self._inbox.forget(turn.id)
-
-    async def _end_later(self, turn: Turn, lease: Lease | None, loop: Loop | None, failure: QuintetError) -> None:
-        """The turn could not be begun or its last commit failed. Nobody else may end it while this process lives, so
-        it tries on."""
-        finished = TurnFinished(TurnState.FAILED, error=failure.info())
-        while not self._closing:
-            try:
-                if loop is not None and loop.ending:
-                    await loop.finish_again()
-                elif lease is not None:
-                    await self._feed.finish(lease, finished, ())
-                elif not await self._feed.journal.drop_queued(turn.id, finished):
-                    lease = await self._own_lease(turn)  # claimed after all, although the answer did not reach us
-                    continue
-            except (LeaseLost, NotFound):
-                break  # someone else has ended it, or the thread is gone
-            except STORAGE_ERRORS:
-                await asyncio.sleep(TRY_AGAIN_S)
-            except Exception:
-                loop = None  # what was left over cannot be stored; the turn's end alone can
-                await asyncio.sleep(TRY_AGAIN_S)
-            else:
-                break
-        self._failures.pop(turn.id, None)
-
-    async def _own_lease(self, turn: Turn) -> Lease:
-        thread = await self._feed.journal.thread(turn.thread)
-        if thread.owner != self._feed.journal.owner or thread.active_turn != turn.id:
-            raise LeaseLost("The turn is not run by this process.")
-        return Lease(thread.id, turn.id, thread.owner, thread.epoch)
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _claim(self, turn: Turn, model: str) -> Lease | None:
-        """Wait for the turn's place in the thread's queue and claim it; None when it was cancelled meanwhile."""
-        while True:
-            with self._feed.watching(lambda e: e.thread == turn.thread and _is_end(e)) as ended:
-                try:
-                    return await self._feed.journal.claim(turn.id, mode=turn.mode, model=model)
-                except TurnOver:
-                    return None
-                except Busy:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(ended, PROBE_EVERY_S)
-
-    async def _begin(
-        self, turn: Turn, lease: Lease, starter: Starter, compact: str | None, above: RunningTurn | None
-    ) -> RunningTurn:
-        self._queued.pop(turn.id, None)
-        thread = await self._feed.journal.thread(turn.thread)
-        project = await asyncio.to_thread(self._project_policy, thread.settings.cwd)
-        running = RunningTurn(turn, thread, lease, starter, project, compact, above, self._hooks)
-        self._running[turn.id] = running
-        if self._closing:
-            running.stop(TurnState.INTERRUPTED, "Quintet was shut down")
-        for waiting in await self._feed.journal.commands(turn.thread):
-            self._inbox.receive(waiting)  # what arrived while the turn was queued
-        return running
-
     # --- small things ------------------------------------------------------------------------------------------
     async def _live_turn(self, thread: str) -> Turn | None:
         turns = await self._feed.journal.turns(thread, live=True)
@@ -381,7 +244,3 @@ class Turns:
         if turn is None or turn.state is not TurnState.RUNNING:
             raise TurnOver("No turn is running in this thread.")
         return turn
-
-
-def _is_end(event: Event) -> bool:
-    return isinstance(event.payload, TurnFinished)

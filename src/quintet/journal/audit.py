@@ -12,13 +12,12 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from quintet.domain.audit import AuditRow, Flaw, Verified
+from quintet.domain.audit import BEGUN, AuditRow, Flaw, Verified
 from quintet.domain.event import Event
 from quintet.journal import reading
 from quintet.journal.codec import encode
 from quintet.journal.rows import EventRow, Reads, Rows
 
-BEGUN = "chain.begun"  # the first row of each journal; events before its number were never part of the chain
 MOST_FLAWS = 20  # listed; the rest is counted
 _PAGE = 2_000
 Progress = Callable[[str, int, int], None]
@@ -54,14 +53,16 @@ def verify(rows: Reads, expected: str, progress: Progress) -> Verified:
     last: AuditRow | None = None
     count, begun, noted = 0, 0, not expected
     seen: set[int] = set()
+    erased = _Erased()
     for row in _all(rows):
         flaws += _against(last, row)
-        flaws += _against_event(rows, row)
+        flaws += _against_event(rows, row, erased)
         begun = row.seq if row.number == 1 else begun
         count, last = count + 1, row
         seen.add(row.seq)
         noted = noted or row.name == expected
         progress("verifying", row.seq, through)
+    flaws += erased.flaws()
     if last is None:
         flaws.append(Flaw(0, "the chain is gone: it has not even its first row"))
     for seq in rows.audited_events(begun, through):
@@ -70,6 +71,28 @@ def verify(rows: Reads, expected: str, progress: Progress) -> Verified:
     if not noted:
         flaws.insert(0, Flaw(0, f"the chain does not hold the row that was noted as {expected}"))
     return Verified(count, last, tuple(flaws[:MOST_FLAWS]), max(0, len(flaws) - MOST_FLAWS))
+
+
+class _Erased:
+    """Events that are gone with their thread. Only the chain itself can say that the thread was deleted: the row of a
+    thread can be changed or removed like any other."""
+
+    def __init__(self) -> None:
+        self._deleted: set[str] = set()
+        self._gone: dict[str, list[int]] = {}  # by thread: the first row without its event, and how many
+
+    def note_deletion(self, thread: str) -> None:
+        self._deleted.add(thread)
+        self._gone.pop(thread, None)
+
+    def note_gone(self, row: AuditRow) -> None:
+        if row.thread not in self._deleted:
+            self._gone.setdefault(row.thread, [row.number, 0])[1] += 1
+
+    def flaws(self) -> Iterator[Flaw]:
+        for thread, (number, count) in self._gone.items():
+            events = f"the event of row {number} was" if count == 1 else f"{count} events from row {number} on were"
+            yield Flaw(number, f"{events} removed with the thread {thread}, whose deletion is not in the chain")
 
 
 def _all(rows: Reads) -> Iterator[AuditRow]:
@@ -93,13 +116,17 @@ def _against(last: AuditRow | None, row: AuditRow) -> Iterator[Flaw]:
         yield Flaw(row.number, f"row {row.number} is out of order")
 
 
-def _against_event(rows: Reads, row: AuditRow) -> Iterator[Flaw]:
+def _against_event(rows: Reads, row: AuditRow, erased: _Erased) -> Iterator[Flaw]:
     if row.kind == BEGUN:
         return
     stored = rows.event(row.seq)
+    if row.kind == "thread.deleted" and stored is not None:
+        erased.note_deletion(row.thread)
     if stored is None:
         thread = rows.thread(row.thread) if row.thread else None
-        if thread is not None and not thread.deleted_ms:
+        if row.thread and (thread is None or thread.deleted_ms):
+            erased.note_gone(row)
+        else:  # nothing takes it away but somebody's hand
             yield Flaw(row.number, f"the event of row {row.number} ({row.kind}) was removed")
         return
     (event,) = reading.decoded(rows, (stored,))

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from quintet.domain.audit import AuditRow
+from quintet.domain.audit import BEGUN, AuditRow
 from quintet.domain.command import Command
 from quintet.domain.errors import NotFound
 from quintet.domain.event import KIND_BY_NAME, Durability
@@ -43,7 +43,7 @@ class MemoryRows:
         self._keys: dict[tuple[str, str], KeyRow] = {}
         self._unknown: dict[int, str] = {}
         self._checkpoints: dict[int, str] = {}
-        self._audit: dict[int, AuditRow] = {1: AuditRow(1, 0, "chain.begun", 0, "", bytes(32), bytes(32))}
+        self._audit: dict[int, AuditRow] = {1: AuditRow(1, 0, BEGUN, 0, "", bytes(32), bytes(32))}
         self._marks: dict[str, int] = {"pruned": 0, "signals": 0}
         self._erased: dict[str, bool] = {}
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []

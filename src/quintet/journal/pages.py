@@ -48,6 +48,7 @@ class Pages:
         head = self.page(1)[:100]
         self.usable = self.size - (head[20] if head[:16] == MAGIC and head[20] <= 64 else 0)
         said = struct.unpack(">I", head[28:32])[0] if head[:16] == MAGIC else 0
+        self.version = struct.unpack(">I", head[60:64])[0] if head[:16] == MAGIC else 0  # of our schema
         self.missing = max(0, min(said, 1 << 31) - self.count) if not self._over else 0
         self.short = not self._over and length < said * self.size
 

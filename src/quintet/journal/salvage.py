@@ -14,7 +14,7 @@ from quintet.domain.decoding import decode
 from quintet.domain.ids import new_id
 from quintet.domain.item import Damaged, text_of
 from quintet.domain.thread import Thread
-from quintet.journal.checking import BODIES, Progress
+from quintet.journal.checking import BODIES, Progress, later_tables
 from quintet.journal.codec import encode, item_of
 from quintet.journal.commit import CEILING_STEP, JUMP
 from quintet.journal.home import this_boot
@@ -22,7 +22,7 @@ from quintet.journal.naming import fetched, name_kinds, name_threads
 from quintet.journal.packing import unpacked
 from quintet.journal.pages import INDEX_INNER, INDEX_LEAF, TABLE_LEAF, Leaf, Pages
 from quintet.journal.sqlite_rows import ORDINAL_BITS, SqliteRows
-from quintet.journal.statements import SQL, number
+from quintet.journal.statements import SQL, number, text
 
 _PLAUSIBLE = 1 << 50
 _MOST_THREADS = 1 << 32
@@ -91,6 +91,8 @@ def salvage(pages: Pages, new: apsw.Connection, now_ms: int, progress: Progress)
         _settle(new, out)
         _index(new, progress)
         _count_on(new, out)
+        if "audit" not in later_tables(pages.version):
+            new.execute(text("step_3"))  # an older format has no chain yet: it begins here, as in every migration
     new.execute("COMMIT")
     return out
 

@@ -12,6 +12,7 @@ from msgspec.structs import astuple, replace
 from quintet.domain.audit import AuditRow
 from quintet.domain.command import Command
 from quintet.domain.decoding import decode
+from quintet.domain.errors import NotFound
 from quintet.domain.event import KINDS
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
@@ -29,7 +30,8 @@ T = TypeVar("T")
 ORDINAL_BITS = 24
 _ORDINALS = 1 << ORDINAL_BITS
 _MANY = 64
-_INSERT_MANY = SQL["insert_event"] + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (_MANY - 1)
+_INSERT_EVENTS = SQL["insert_event"] + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (_MANY - 1)
+_INSERT_AUDITS = SQL["insert_audit"] + ", (?, ?, ?, ?, ?, ?, ?)" * (_MANY - 1)
 _AFTER_ALL = (1 << 62, "")
 _AUDITED = encode([kind.name for kind in KINDS if kind.audited]).decode()
 _COUNTER = (int, int, str, int, int, str)
@@ -44,10 +46,12 @@ class SqliteRows:
         self._turn_key, self._turn_id = keys.turn_key, keys.turn_id
         self._kind_code = keys.kind_code
         self.waiting: list[tuple[Any, ...]] = []  # events of this transaction that are not in the file yet
+        self._links: list[AuditRow] = []  # of the audit chain, in the same way
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
         self.waiting.clear()
+        self._links.clear()
         self._keys.forget()
 
     # --- small helpers -------------------------------------------------------------------------------------------
@@ -153,9 +157,15 @@ class SqliteRows:
         return self._event_rows("checkpoints_of", (self._value("thread_key", (thread,)), after))
 
     def audit_head(self) -> AuditRow | None:
-        return next(iter(self._audit_rows("audit_head", ())), None)
+        return self._links[-1] if self._links else next(iter(self._audit_rows("audit_head", ())), None)
 
     def audit(self, after: int, limit: int) -> list[AuditRow]:
+        if self._value("has_audit") is None:
+            raise NotFound(
+                "This journal has no audit chain yet: it is of an older format, and here it can only be read.",
+                next_step="Begin one where the home can be written: every command that writes does.",
+            )
+        self.write_out()
         return self._audit_rows("audit", (after, limit))
 
     def _audit_rows(self, name: str, bindings: Sequence[Any]) -> list[AuditRow]:
@@ -274,25 +284,29 @@ class SqliteRows:
 
     def write_out(self) -> None:
         """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""
-        rows = self.waiting
-        if not rows:
-            return
+        self._write_many("insert_event", _INSERT_EVENTS, self.waiting)
+        self._write_many("insert_audit", _INSERT_AUDITS, [astuple(row) for row in self._links])
+        # Not before all are written: whoever fails in between must not lose what others wrote.
+        self.waiting.clear()
+        self._links.clear()
+
+    def _write_many(self, one: str, many: str, rows: Sequence[tuple[Any, ...]]) -> None:
         at = 0
         while len(rows) - at >= _MANY:
             flat: list[Any] = []
             for row in rows[at : at + _MANY]:
                 flat += row
-            self._run(_INSERT_MANY, flat)
+            self._run(many, flat)
             at += _MANY
         if at < len(rows):
-            self._many(SQL["insert_event"], rows[at:])
-        rows.clear()  # not before all are written: whoever fails in between must not lose what others wrote
+            self._many(SQL[one], rows[at:])
 
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_unknown"], (seq, thread))
 
     def insert_audit(self, row: AuditRow) -> None:
-        self._run(SQL["insert_audit"], astuple(row))
+        """Kept as events are."""
+        self._links.append(row)
 
     def insert_checkpoint(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_checkpoint"], (seq, self._thread_key(thread)))

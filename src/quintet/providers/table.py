@@ -98,7 +98,7 @@ class ModelTable:
             cached_price=_first(given.cached_price, _of_same(given, entry.cached_price)),
             cache_write_price=_first(given.cache_write_price, _of_same(given, entry.cache_write_price)),
             as_of=found.as_of if found else "",
-            price_reported=entry.seen == "reported" and given.input_price is None and given.output_price is None,
+            price_reported=entry.seen == "reported" and None in (given.input_price, given.output_price),
             thoughts_in_limit=_first(given.thoughts_in_limit, self._thoughts_in_limit(reference)),
             fallback=fallback,
         )

@@ -43,6 +43,10 @@ class Ended(Fault):
     """The connection is over; nothing more can be sent or answered."""
 
 
+class AlreadyOpen(Fault):
+    """A reverse request with this id still waits for its answer."""
+
+
 class Remote(Fault):
     """The other side answered a reverse request with an error."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.rpc.faults import BadReply, Ended, Remote
+from quintet.rpc.faults import AlreadyOpen, BadReply, Ended, Remote
 from quintet.rpc.messages import ErrorResponse, Id, Response
 
 
@@ -44,7 +44,7 @@ class Questions:
             self._last += 1
             id = self._last
         if id in self._open:
-            raise ValueError(f"a request with id {id!r} is already open")
+            raise AlreadyOpen(f"a request with id {id!r} is already open")
         settled: asyncio.Future[Response | ErrorResponse] = asyncio.get_running_loop().create_future()
         self._open[id] = settled
         try:

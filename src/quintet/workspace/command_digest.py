@@ -39,10 +39,6 @@ def bound_to(command: str, cwd: str, environment_names: Iterable[str], root: str
     return Bound(whole.hexdigest(), tuple((path, said) for path, said in contents if " " not in said))
 
 
-def command_digest(command: str, cwd: str, environment_names: Iterable[str], root: str) -> str:
-    return bound_to(command, cwd, environment_names, root).digest
-
-
 def script_digests(command: str, cwd: str, root: str) -> tuple[str, ...]:
     """For each simple command, in the parser's order: SHA-256 over the files it runs, or "" where it runs none."""
     digests = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -38,6 +39,7 @@ class RoomMemory:
 
     def __init__(self) -> None:
         self._trees: dict[str, dict[bytes, _Known]] = {}
+        self._lock = threading.Lock()
 
     def untracked(self, top: str, rooms: Rooms, *, fresh: bool) -> list[bytes]:
         """Paths that stand in these directories and are not tracked. `fresh`: whatever is remembered, look."""
@@ -45,10 +47,11 @@ class RoomMemory:
         look = _Look(top, old, time.time_ns() - _SURE_NS)
         for room, tracked in rooms.items():
             look.enter(room, tracked)
-        self._trees.pop(top, None)
-        self._trees[top] = look.known
-        while len(self._trees) > _TREES:
-            del self._trees[next(iter(self._trees))]
+        with self._lock:
+            self._trees.pop(top, None)
+            self._trees[top] = look.known
+            while len(self._trees) > _TREES:
+                del self._trees[next(iter(self._trees))]
         return look.found
 
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import Drifted, QuintetError
 from quintet.domain.hook import ALLOWED, REASON_AT_MOST, Hook, HookScope, HookVerdict, blocked
 from quintet.domain.ids import new_id
-from quintet.workspace.child import Cause, Child, Ended, died_of
-from quintet.workspace.command_digest import command_digest
-from quintet.workspace.confined_run import run_confined
+from quintet.workspace.child import Cause, Child, Ended, Scripts, died_of
+from quintet.workspace.command_digest import Bound, bound_to
+from quintet.workspace.confined_run import DRIFTED, run_confined
 from quintet.workspace.environment import child_environment, find_program
 from quintet.workspace.output import Decoder, Kept
 from quintet.workspace.sandbox.limits import Caps
@@ -56,10 +57,11 @@ class HookCommands:
         self._caps = caps
         self._loose = loose
 
-    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
         kept = {"stdout": Kept(ANSWER_AT_MOST, 1), "stderr": Kept(REASON_AT_MOST - 600, 500)}
         try:
-            ended = await self._ended(hook, given, scope, kept)
+            scripts = await self._scripts(hook, scope.cwd, agreed) if agreed else ()
+            ended = await self._ended(hook, given, scope, kept, scripts)
         except QuintetError as error:
             return HookVerdict(problem=f"it could not be run: {error.line()}")
         except OSError as error:
@@ -67,14 +69,23 @@ class HookCommands:
         return _verdict(hook, ended, kept)
 
     async def digest(self, hook: Hook, cwd: str) -> str:
-        return await asyncio.to_thread(self._digest, hook, cwd)
+        return (await asyncio.to_thread(self._bound, hook, cwd)).digest
 
-    def _digest(self, hook: Hook, cwd: str) -> str:
+    def _bound(self, hook: Hook, cwd: str) -> Bound:
         row = msgspec.json.encode((hook.event, hook.matcher.text, hook.command, hook.timeout_s))
-        files = command_digest(hook.command, cwd, (), self._workspace_of(cwd))
-        return hashlib.sha256(row + files.encode()).hexdigest()
+        files = bound_to(hook.command, cwd, (), self._workspace_of(cwd))
+        return Bound(hashlib.sha256(row + files.digest.encode()).hexdigest(), files.scripts)
 
-    async def _ended(self, hook: Hook, given: dict[str, Any], scope: HookScope, kept: Mapping[str, Kept]) -> Ended:
+    async def _scripts(self, hook: Hook, cwd: str, agreed: str) -> Scripts:
+        """Those that were agreed to, to be looked at once more when the command begins."""
+        bound = await asyncio.to_thread(self._bound, hook, cwd)
+        if bound.digest != agreed:
+            raise Drifted(DRIFTED)
+        return bound.scripts
+
+    async def _ended(
+        self, hook: Hook, given: dict[str, Any], scope: HookScope, kept: Mapping[str, Kept], scripts: Scripts
+    ) -> Ended:
         state = await self._sandbox.state()
         if not state.works and (hook.of_project or not self._loose):
             allowed = "" if hook.of_project else " To run hooks without one, set `[sandbox] required = false`."
@@ -95,7 +106,7 @@ class HookCommands:
                 self._sandbox.refuse(workspace)
                 profile = self._profile_of(scope, workspace, directory)
             inside = f"{TEMPORARY}/{name}" if profile else file
-            child = self._child(hook, scope, inside)
+            child = replace(self._child(hook, scope, inside), scripts=scripts)
             return await run_confined(self._sandbox, child, profile, self._caps, receive)
         finally:
             with contextlib.suppress(OSError):

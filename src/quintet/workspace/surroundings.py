@@ -57,7 +57,7 @@ class WorkspaceSurroundings:
                 return await self._memory.recall(cwd), ()
         except Exception as error:
             if self._note is not None:
-                self._note(f"The memory could not be read: {error or type(error).__name__}")
+                self._note(f"The memory could not be read: {str(error) or type(error).__name__}")
             return "", (NOT_RECALLED,)
 
     def _look(self, cwd: str, memory: str, problem: tuple[str, ...]) -> Surroundings:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.wire_client import KIMI, WireClient, kinds, payloads, spoken
-from tests.faults.processes import QUINTET, environment, write_home
+from tests.faults.processes import QUINTET, environment, living_with, wait_until, write_home
 
 SAYS = 'scope: turn\nthink: "hm"\ntext: "one "\ntext: "two"\nusage: in=30 out=2 cached=10\n'
 HOLDS = 'scope: turn\ntext: "begin "\nuntil: never\n'
@@ -111,3 +111,63 @@ def test_the_rows_are_listed(tmp_path: Path) -> None:
     argv = [QUINTET, "methods", "wire", "--home", str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, timeout=10, env=environment(), text=True, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()][:3] == ["initialize", "prompt", "cancel"]
+
+
+@pytest.mark.req("wire:S99")
+def test_a_signal_while_a_command_runs_ends_the_command_too(tmp_path: Path) -> None:
+    script = 'scope: turn\ntool_call: shell {"command": "echo $$ > pid; sleep 31415"}\n'
+    with client(tmp_path, script, "--yolo") as wire:
+        wire.send(id="p", method="prompt", params={"user_input": "go"})
+        wire.until(lambda m: "ToolCall" in str(m))
+        wait_until(lambda: (tmp_path / "work" / "pid").exists(), 20)
+        wire.signal(signal.SIGTERM)
+        heard = wire.rest()
+        assert kinds(heard)[-2:] == ["TurnEnd", "reply"]
+        assert heard[-1]["result"] == {"status": "cancelled"}
+        assert wire.ended(3) == (0, "")
+    assert not living_with("sleep 31415")
+
+
+@pytest.mark.req("wire:S02")
+def test_a_home_that_cannot_be_used_is_one_line_on_stderr_and_nothing_on_stdout(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", config="nonsense = true\n")
+    with WireClient(home, work=tmp_path) as wire:
+        assert wire.rest() == []
+        code, said = wire.ended(5)
+    assert code == 2
+    assert len(said.splitlines()) == 1
+    assert "config.toml" in said
+
+
+@pytest.mark.req("wire:S02")
+def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_path: Path) -> None:
+    """Every line is parsed by the client, so whatever else came would fail it."""
+    script = (
+        'scope: turn\ntool_call: shell {"command": "echo out; echo err >&2; echo tty > /dev/stdout"}\n---\ntext: end\n'
+    )
+    with client(tmp_path, script, "--yolo") as wire:
+        (result,) = payloads(wire.prompt(), "ToolResult")
+        assert "out" in result["return_value"]["output"]
+        wire.hang_up()
+        assert wire.rest() == []
+        assert wire.ended(5) == (0, "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--wire", "--nonsense"], []])
+def test_what_is_no_way_to_start_it_says_so(words: list[str]) -> None:
+    done = subprocess.run([KIMI, *words], capture_output=True, timeout=10, env=environment(), check=False)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_nothing_heavy_is_imported_before_the_greeting_is_answered(tmp_path: Path) -> None:
+    heavy = {"tree_sitter", "pathspec", "h11", "httpx2", "cryptography", "ctypes", "fastjsonschema", "uvicorn"}
+    ours = {"quintet.tools.builtin", "quintet.providers.table", "quintet.workspace.sandbox.wall"}
+    with client(tmp_path, PYTHONPROFILEIMPORTTIME="1") as wire:
+        wire.initialize()
+        wire.hang_up()
+        _, said = wire.ended(10)
+    imported = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+    assert "quintet.protocols.wire.server" in imported
+    assert not imported & (heavy | ours)

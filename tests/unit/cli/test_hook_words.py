@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quintet.cli.approvals import describe
-from quintet.cli.turn_view import hook_lines
+from quintet.cli.notes import hook_lines
 from quintet.domain.event import HookResolved
 from quintet.domain.hook import HookAction, HookEvent
 from quintet.domain.interaction import HookRequest, Interaction

@@ -10,6 +10,7 @@ import pytest
 from quintet.cli.event_json import encode_line, event_line
 from quintet.cli.terminal import Screen, safe, safe_line
 from quintet.domain.event import Event, Gap, TextDelta
+from tests.fakes.hostile import ATTACKS, obeyed
 
 HOSTILE = "a\x1b]0;title\x07b\x9bc\u202ed\u2066e\rf\x00g\u200fh"
 
@@ -20,6 +21,28 @@ def test_control_and_direction_characters_are_shown_not_obeyed() -> None:
     assert all(c.isprintable() for c in shown)
     assert "\\x1b" in shown
     assert "\\u202e" in shown
+
+
+@pytest.mark.req("security:S43a")
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_each_attack_is_spelled_out_whole_and_in_pieces(attack: str) -> None:
+    assert not obeyed(safe(attack))
+    assert safe(attack) != attack
+    assert "".join(map(safe, attack)) == safe(attack)
+    assert safe(safe(attack)) == safe(attack)
+
+
+def test_words_of_all_scripts_stay_as_they_are() -> None:
+    for words in (
+        "héllo wörld",
+        "日本語　テスト",
+        "مرحبا",
+        "नमस्ते क\u094d\u200dष",
+        "👩\u200d💻 ✅ ❤\ufe0f",
+        "nbsp\u00a0here",
+        "∑→│",
+    ):
+        assert safe(words) == words
 
 
 def test_newlines_and_tabs_stay_in_text_and_go_in_lines() -> None:

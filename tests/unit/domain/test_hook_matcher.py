@@ -24,6 +24,7 @@ from quintet.domain.hook_matcher import LONGEST, TARGET_AT_MOST, Matcher
         (r"\(a\|b\)+", "(a|b)", True),
         ("[(*+|)]{2}", "(*", True),
         ("(?i)SHELL", "shell", True),
+        ("(?P<x>sh)(?:ell)(?=x|$)", "shell", True),
         ("end$", "x" * TARGET_AT_MOST + "end", False),
     ],
 )
@@ -43,6 +44,10 @@ def test_a_matcher_is_searched_for_in_the_beginning_of_its_target(matcher: str, 
         ("(?:x|(y*))+", "a repeat around another repeat"),
         ("a*b*c*d*", "more than 3 repeats"),
         ("(a|a)" * 5 + "b", "choices in more than 4 places"),
+        ("(a+)(?#c)+b", "a comment"),
+        ("(?#[)(a+)(?#])+b", "a comment"),
+        ("(?x)(a+) +b", "the flag x"),
+        ("(?ix:(a+) +b)", "the flag x"),
     ],
 )
 def test_a_matcher_that_is_wrong_or_could_be_slow_is_refused(matcher: str, why: str) -> None:

@@ -10,7 +10,7 @@ from quintet.domain.item import ResultStatus, ToolResult
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode, TurnState
-from quintet.engine.agents import CODER, PLANNER, Agents
+from quintet.engine.agents import CODER, PLANNER, Agents, offering
 from quintet.engine.prompt import INSTRUCTIONS, PROJECT_WORDS, system_text
 from tests.fakes.engine import House, Process
 from tests.fakes.providers import GatedProvider, call, text
@@ -32,6 +32,15 @@ async def test_two_are_built_in_and_the_person_s_own_stand_before_them() -> None
     assert await agents().named("planner", "/w") == PLANNER
     mine = Agent("coder", instructions="mine")
     assert await agents(mine).named("", "/w") == mine
+
+
+@pytest.mark.req("security:S21")
+def test_the_tool_that_gives_work_away_names_a_projects_agents_without_its_words() -> None:
+    theirs = Agent("helper", "obey me", "obey me", of_project=True)
+    told = offering(FakeTool("task").spec, [CODER, theirs]).description
+    assert f"- coder: {CODER.description}" in told
+    assert "- helper: one of the project" in told
+    assert "obey" not in told
 
 
 @pytest.mark.req("models:A4")

@@ -6,7 +6,7 @@ import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.event import InteractionResolved, TurnSteered
-from quintet.domain.grant import Grant, Scope, Subject
+from quintet.domain.grant import Grant, GrantOffer, Scope, Subject
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import ResultStatus, ToolResult, UserMessage
 from quintet.domain.tool import Effect, Prepared
@@ -87,6 +87,8 @@ async def test_it_is_remembered_only_where_the_request_says_so(lone: Process) ->
     await lone.ended(started.turn.id)
     (made,) = await lone.journal.grants(root=thread)
     assert (made.subject, made.pattern, made.thread) == (Subject.EFFECT, ("execute",), thread)
+    shown = GrantOffer(made.tool, made.subject, made.pattern, made.scope).words()
+    assert shown == "any tool: every call that would execute (thread)"
     assert shell.count == 2
 
 

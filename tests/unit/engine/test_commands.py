@@ -272,5 +272,5 @@ async def test_what_the_owner_remembers_of_commands_goes_with_the_turn(lone: Pro
         await soon(lone.turns.steer(thread, parts("x"), ME))
     tool.go.set()
     await lone.ended(started.turn.id)
-    await asyncio.wait(lone.turns._tasks or [asyncio.create_task(asyncio.sleep(0))])
-    assert not lone.turns._inbox._seen
+    await asyncio.wait(lone.turns._runs.tasks or [asyncio.create_task(asyncio.sleep(0))])
+    assert not lone.turns._runs.inbox._seen

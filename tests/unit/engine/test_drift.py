@@ -21,7 +21,7 @@ from quintet.engine.calls import ROUNDS
 from quintet.engine.clearance import CHANGED, DIFF_SHOWN
 from quintet.engine.interactions import Answer
 from quintet.tools.shell import ShellTool
-from quintet.workspace.command_digest import command_digest
+from quintet.workspace.command_digest import bound_to
 from tests.fakes.engine import ME, Process
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.tools import FakeTool
@@ -131,7 +131,7 @@ def test_the_digest_of_a_command_covers_words_directory_names_and_scripts(tmp_pa
     (tmp_path / "Makefile").write_text("all:")
 
     def made(command: str = "sh x.sh", cwd: str = root, names: tuple[str, ...] = ("A", "B")) -> str:
-        return command_digest(command, cwd, names, root)
+        return bound_to(command, cwd, names, root).digest
 
     first = made()
     assert made() == first == made(names=("B", "A"))
@@ -151,11 +151,10 @@ def test_a_file_outside_the_workspace_and_a_pipe_are_not_read_for_the_digest(tmp
     outside.write_text("1")
     os.mkfifo(root / "pipe")
     (root / "link.sh").symlink_to(outside)
-    before = [command_digest(c, str(root), (), str(root)) for c in ("sh ../outside.sh", "sh link.sh", "sh pipe")]
+    commands = ("sh ../outside.sh", "sh link.sh", "sh pipe")
+    before = [bound_to(c, str(root), (), str(root)) for c in commands]
     outside.write_text("2")
-    assert before == [
-        command_digest(c, str(root), (), str(root)) for c in ("sh ../outside.sh", "sh link.sh", "sh pipe")
-    ]
+    assert before == [bound_to(c, str(root), (), str(root)) for c in commands]
 
 
 @pytest.mark.req("security:S25")

@@ -137,7 +137,7 @@ async def test_a_foreign_turn_that_ends_while_its_owner_is_looked_up_is_not_take
 async def test_a_process_that_rests_does_not_ask_the_store(one: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     thread = await one.thread()
     await one.run(thread)
-    await asyncio.wait(one.turns._tasks or [asyncio.create_task(asyncio.sleep(0))])
+    await asyncio.wait(one.turns._runs.tasks or [asyncio.create_task(asyncio.sleep(0))])
     assert one.feed.tailing._task is not None
     await soon(one.feed.tailing._task)
     asked = 0

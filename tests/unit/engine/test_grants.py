@@ -72,7 +72,7 @@ async def test_a_deferred_request_outlives_its_turn_and_can_still_be_answered(on
     thread, gate = await one.thread(), Gate()
     started = await one.start(thread, GatedProvider([gate]))
     await gate.stopped()
-    lease = one.turns._running[started.turn.id].lease
+    lease = one.turns._runs.running[started.turn.id].lease
     asked = Interaction(new_id("int"), thread, thread, started.turn.id, "c1", Approval("put", "put it"), 0, holds=False)
     await one.feed.say(lease, InteractionRequested(asked))
     gate.open()

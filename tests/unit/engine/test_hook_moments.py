@@ -23,7 +23,7 @@ from quintet.workspace.environment import find_program
 from quintet.workspace.history import WorkspaceHistory
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.seen import Seen
-from tests.fakes.engine import ME, House, Process
+from tests.fakes.engine import ME, House, Process, parts
 from tests.fakes.family import Family, agents, children, task
 from tests.fakes.hooks import hook, real_commands, subscription
 from tests.fakes.providers import GatedProvider, call, text
@@ -154,6 +154,25 @@ async def test_a_subagents_calls_are_heard_and_its_input_and_rest_are_its_start_
     assert set(above) == {"SessionStart", "UserPromptSubmit", "Stop"} | calls_and_ends
     assert (above["SubagentStart"]["agent_name"], above["SubagentStart"]["prompt"]) == ("worker", "look at it")
     assert (above["SubagentStop"]["agent_name"], above["SubagentStop"]["response"]) == ("worker", "it is red")
+
+
+@pytest.mark.req("models:H8", "models:H17")
+async def test_what_a_person_says_in_a_subagents_thread_is_an_input_like_any_other(begin: Any, work: Path) -> None:
+    keep = "cat >$(mktemp told.XXXXXX)"
+    rows = [hook(event, keep) for event in (HookEvent.THREAD_BEGUN, HookEvent.TURN_RESTS)]
+    one = await begin(*rows, hook(HookEvent.INPUT_GIVEN, "grep -q secret && exit 2"), agents=agents("worker"))
+    thread = await one.thread(str(work))
+    worker = GatedProvider(text("done"), text("and more"))
+    family = Family(task(prompt="tell a secret") + "---\ntext: fine", worker=worker)
+    assert (await family.run(one, thread)).state is TurnState.DONE
+    (child,) = await children(one, thread)
+    refused = await soon(one.turns.start(child.id, parts("the secret plan"), family.starter()))
+    assert (await one.ended(refused.turn.id)).state is TurnState.FAILED
+    assert len(worker.requests) == 1, "the model is not asked"
+    heard = await soon(one.turns.start(child.id, parts("go on"), family.starter()))
+    assert (await one.ended(heard.turn.id)).state is TurnState.DONE
+    told = [json.loads(path.read_text())["session_id"] for path in work.glob("told.*")]
+    assert sorted(told) == sorted([thread, child.id] * 2)
 
 
 @pytest.mark.req("models:H17")

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from quintet.domain.event import HookResolved, InteractionRequested
+from quintet.domain.event import Draft, GrantMade, HookResolved, HookTriggered, InteractionRequested
 from quintet.domain.grant import Scope, Subject
 from quintet.domain.hook import HookAction, HookEvent
+from quintet.domain.ids import new_id
 from quintet.domain.interaction import Approval, Verdict
+from quintet.domain.principal import local
 from quintet.domain.turn import Mode
 from quintet.engine.hook_trust import NOT_AGREED, OF_PROJECT
 from quintet.engine.interactions import Answer, OnAsk
@@ -21,10 +24,10 @@ from quintet.workspace.environment import find_program
 from quintet.workspace.hook_commands import HookCommands
 from quintet.workspace.project_config import read_project_config
 from tests.fakes.engine import ME, House, Process
-from tests.fakes.hooks import real_commands
+from tests.fakes.hooks import hook, real_commands
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.tools import FakeTool
-from tests.fakes.waiting import soon
+from tests.fakes.waiting import soon, until
 
 pytestmark = pytest.mark.skipif(find_program("bwrap", os.environ) is None, reason="bubblewrap is not installed")
 ROW = '[[hooks]]\nevent = "PreToolUse"\nmatcher = "^put$"\ncommand = "bash check.sh"\n'
@@ -159,6 +162,85 @@ async def test_a_script_changed_while_the_question_was_open_is_not_run(begin: An
     assert ran(work) == 0
     (told,) = await one.payloads(thread, HookResolved)
     assert "it changed while it was being agreed to" in told.problems[0]
+
+
+@pytest.mark.req("models:H15", "security:S23-hooks")
+@pytest.mark.parametrize("lost", ["another thread", "another protocol", "revoked", "used up", "expired"])
+async def test_a_yes_reaches_no_further_than_it_was_given(begin: Any, work: Path, lost: str) -> None:
+    one = await begin()
+    thread = await one.thread(str(work))
+    yes = Answer(Verdict.ALLOW, remember=Scope.THREAD if lost == "another thread" else Scope.ALWAYS)
+    if lost == "another protocol":
+        yes = replace(yes, protocol_only=True)
+    await turn(one, thread, yes)
+    (grant,) = await one.journal.grants()
+    if lost == "another thread":
+        thread = await one.thread(str(work))
+    elif lost == "revoked":
+        await soon(one.journal.revoke_grant(grant.id))
+    elif lost == "expired":
+        await soon(one.journal.revoke_grant(grant.id))
+        await soon(one.journal.append([Draft(GrantMade(replace(grant, id=new_id("grt"), expires_ms=1)), thread)]))
+    elif lost == "used up":
+        await soon(one.journal.revoke_grant(grant.id))
+        once = replace(grant, id=new_id("grt"), uses_left=1)
+        await soon(one.journal.append([Draft(GrantMade(once), thread)]))
+        await turn(one, thread)
+        assert ran(work) == 2, "once more without a question"
+    other = {"principal": local("other")} if lost == "another protocol" else {}
+    before, asked = ran(work), len(await requests(one, thread))
+    await turn(one, thread, Answer(Verdict.DENY), **other)
+    assert (ran(work), len(await requests(one, thread))) == (before, asked + 1)
+
+
+@pytest.mark.req("models:H15")
+async def test_calls_made_at_once_ask_once_about_the_hook_they_share(begin: Any, work: Path) -> None:
+    one = await begin()
+    thread, tool = await one.thread(str(work)), FakeTool("put")
+    at_once = [*call("put", call_id="a"), *call("put", call_id="b"), *call("put", call_id="c")]
+    started = await one.start(thread, GatedProvider(at_once, text("x")), [tool], mode=Mode.ALLOW)
+    asked = await one.asked(thread)
+    await one.seen(lambda e: isinstance(e.payload, HookTriggered) and e.payload.call_id == "c", thread)
+    await soon(one.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    await one.ended(started.turn.id)
+    assert (ran(work), tool.count, len(await requests(one, thread))) == (3, 3, 1)
+
+
+@pytest.mark.req("models:H14", "models:H15")
+async def test_a_person_is_called_when_a_projects_hook_waits_for_their_yes(
+    house: House, commands: HookCommands, work: Path
+) -> None:
+    project = lambda directory: project_policy(read_project_config(directory))  # noqa: E731
+    calling = hook(HookEvent.NOTIFIED, "cat >called.new && mv called.new called", "approval")
+    one = await house.process(hooks=[calling], hook_commands=commands, project=project)
+    thread = await one.thread(str(work))
+    started = await one.start(thread, GatedProvider(call("put"), text("x")), [FakeTool("put")], mode=Mode.ALLOW)
+    asked = await one.asked(thread)
+    await until((work / "called").exists)
+    await soon(one.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    await one.ended(started.turn.id)
+    assert "bash check.sh" in (work / "called").read_text()
+
+
+@pytest.mark.req("models:H15", "security:S23-hooks")
+@pytest.mark.parametrize("last_look", ["run", "_child"])
+async def test_a_script_changed_between_the_yes_and_the_run_is_not_run(
+    begin: Any, commands: HookCommands, work: Path, monkeypatch: pytest.MonkeyPatch, last_look: str
+) -> None:
+    one = await begin()
+    thread = await one.thread(str(work))
+    await turn(one, thread, Answer(Verdict.ALLOW, remember=Scope.PROJECT))
+    usual = getattr(commands, last_look)
+
+    def meddled(*given: Any, **more: Any) -> Any:
+        (work / "check.sh").write_text("echo evil >>ran\n")
+        return usual(*given, **more)
+
+    monkeypatch.setattr(commands, last_look, meddled)
+    tool = await turn(one, thread)
+    assert (ran(work), tool.count, len(await requests(one, thread))) == (1, 1, 1)
+    told = (await one.payloads(thread, HookResolved))[-1]
+    assert "changed" in told.problems[0]
 
 
 @pytest.mark.req("security:S21")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quintet.domain.errors import AlreadyResolved, Invalid, ProviderFailed
+from quintet.domain.errors import AlreadyResolved, Invalid, ProviderFailed, StorageFull
 from quintet.domain.event import (
     Event,
     HookResolved,
@@ -19,18 +20,21 @@ from quintet.domain.event import (
     StepStarted,
     ToolStarted,
 )
-from quintet.domain.hook import HookAction, HookEvent
+from quintet.domain.hook import ALLOWED, FIELDS_AT_MOST, Hook, HookAction, HookEvent, HookScope, HookVerdict
 from quintet.domain.interaction import HookRequest, Verdict
 from quintet.domain.item import ResultStatus, ToolResult, UserMessage, text_of
 from quintet.domain.model import ModelRequest
-from quintet.domain.tool import Effect, ToolSpec
+from quintet.domain.tool import CallScope, Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode, TurnState
+from quintet.engine.hook_round import Moment, Round
+from quintet.engine.hooks import LEAVING_AT_ONCE, LEAVING_S, NOT_LEFT
 from quintet.engine.interactions import Answer
 from quintet.workspace.environment import find_program
 from quintet.workspace.hook_commands import HookCommands
+from tests.fakes.clock import SettableClock
 from tests.fakes.engine import ME, House, Process, parts
 from tests.fakes.hooks import hook, real_commands, subscription
-from tests.fakes.providers import GatedProvider, call, text
+from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, failing
 from tests.fakes.waiting import soon, until
 
@@ -263,6 +267,55 @@ async def test_what_is_said_while_a_hook_is_asked_whether_to_rest_reaches_the_mo
     assert said(model.requests[1]) == "please\none more thing"
 
 
+@pytest.mark.req("models:H9")
+async def test_once_somebody_has_said_more_a_hook_may_make_the_turn_go_on_again(begin: Any, work: Path) -> None:
+    one = await begin(hook(HookEvent.TURN_RESTS, f"{SAVE}; echo 'not yet' >&2; exit 2"))
+    gate = Gate()
+    thread, model = await one.thread(str(work)), GatedProvider(text("a"), [gate, *text("b")], text("c"), text("d"))
+    started = await one.start(thread, model)
+    await gate.stopped()
+    await soon(one.turns.steer(thread, parts("and this"), ME))
+    gate.open()
+    assert (await one.ended(started.turn.id)).state is TurnState.DONE
+    assert [given["stop_hook_active"] for given in saved(work)] == [False, False, True]
+    assert len(model.requests) == 4
+
+
+@pytest.mark.req("models:H6")
+async def test_what_a_hook_changes_before_a_call_is_seen_by_whoever_is_asked_about_it(begin: Any, work: Path) -> None:
+    """The call is looked at again: what was agreed to is what is there then."""
+    one = await begin(hook(HookEvent.BEFORE_TOOL, "echo new >what"))
+    (work / "what").write_text("old\n")
+
+    class Reading(FakeTool):
+        async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
+            return Prepared(f"put {(work / 'what').read_text().strip()}", arguments, cwd=scope.cwd, digest="d")
+
+    thread, tool = await one.thread(str(work)), Reading("put", effect=Effect.WRITE)
+    started = await one.start(thread, GatedProvider(call("put"), text("x")), [tool], mode=Mode.ASK)
+    asked = await one.asked(thread)
+    (request,) = [p.interaction.request for p in await one.payloads(thread, InteractionRequested)]
+    assert request.title == "put new"
+    await soon(one.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    await one.ended(started.turn.id)
+
+
+@pytest.mark.req("models:H5")
+async def test_a_store_that_fails_while_hooks_are_asked_is_not_taken_for_a_hook_that_allows() -> None:
+    said: list[Any] = []
+
+    async def say(payload: Any) -> None:
+        said.append(payload)
+
+    async def ask(due: Any) -> HookVerdict:
+        raise StorageFull("The disk is full.")
+
+    moment = Moment(HookEvent.BEFORE_TOOL, "put")
+    with pytest.raises(StorageFull):
+        await Round(moment, [subscription(HookEvent.BEFORE_TOOL)], say, said.append).heard(ask, lambda: 0.0)
+    assert [type(payload) for payload in said] == [HookTriggered]
+
+
 @pytest.mark.req("models:H10")
 async def test_hooks_hear_of_the_first_turn_here_of_a_failure_and_of_the_end(
     house: House, begin: Any, work: Path
@@ -291,6 +344,44 @@ async def test_hooks_hear_of_the_first_turn_here_of_a_failure_and_of_the_end(
     three = await begin()
     ends = [p.event for p in await three.payloads(thread, HookResolved)]
     assert ends.count(HookEvent.THREAD_LEFT) == 2
+
+
+class Leaving:
+    """Runs hooks of threads that are left: each takes a second of the clock, and it is counted how many do at once."""
+
+    def __init__(self, clock: SettableClock) -> None:
+        self._clock = clock
+        self.ran = self.now = self.most = 0
+
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
+        self.ran += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        self._clock.step(1.0)
+        self.now -= 1
+        return ALLOWED
+
+    async def digest(self, hook: Hook, cwd: str) -> str:
+        raise AssertionError("nobody is asked any more")
+
+
+@pytest.mark.req("models:H10")
+async def test_a_process_that_ends_runs_few_hooks_at_once_and_not_for_long_and_names_threads_it_left_out(
+    tmp_path: Path,
+) -> None:
+    clock, house = SettableClock(), House("memory", tmp_path)
+    leaving = Leaving(clock)
+    one = await house.process(clock=clock, hooks=[hook(HookEvent.THREAD_LEFT, "x")], hook_commands=leaving)
+    threads = [await one.thread() for _ in range(3 * LEAVING_AT_ONCE)]
+    for thread in threads:
+        await one.run(thread)
+    await one.close()
+    assert leaving.most == LEAVING_AT_ONCE
+    assert LEAVING_AT_ONCE <= leaving.ran <= LEAVING_AT_ONCE + LEAVING_S
+    left_out = [line.partition(":")[0] for line in one.told if NOT_LEFT in line]
+    assert left_out == threads[leaving.ran :]
 
 
 @pytest.mark.req("models:H13")
@@ -363,6 +454,23 @@ async def test_a_clients_yes_and_its_silence_let_the_call_run_and_silence_is_tol
     before, after = await one.payloads(thread, HookResolved)
     assert before.problems == ("the client's hook sub1: no answer within 0.2 s",)
     assert (after.action, after.problems) == (HookAction.ALLOW, ())
+
+
+@pytest.mark.req("models:H12", "security:S44")
+async def test_a_secret_at_the_place_where_a_long_text_is_cut_is_not_told_in_part(house: House) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    one = await house.process(secrets=[secret])
+    thread, long = await one.thread(), "y" * (FIELDS_AT_MOST - 8)
+    given = json.dumps({"content": long + secret + long})
+    hooks = [subscription(HookEvent.BEFORE_TOOL)]
+    started = await one.start(thread, GatedProvider(call("put", given), text("x")), [FakeTool("put")], hooks=hooks)
+    asked = await one.asked(thread)
+    (request,) = [i.request for i in await one.interactions.pending(thread)]
+    assert isinstance(request, HookRequest)
+    assert secret[:8] not in request.input["tool_input"]["content"]
+    assert request.input["truncated"] == ["tool_input"]
+    await soon(one.interactions.answer(asked, Answer(Verdict.ALLOW), ME))
+    await one.ended(started.turn.id)
 
 
 @pytest.mark.req("models:H12")

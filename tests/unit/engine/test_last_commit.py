@@ -13,7 +13,7 @@ from quintet.domain.interaction import Verdict
 from quintet.domain.item import ResultStatus, ToolResult, UserMessage
 from quintet.domain.tool import Effect
 from quintet.domain.turn import ClientKey, Mode, Turn, TurnState, WhenBusy
-from quintet.engine import turns as turns_module
+from quintet.engine import runs
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Answer
 from tests.fakes.engine import ME, Process, parts
@@ -47,7 +47,7 @@ async def ended(process: Process, turn: str) -> Turn:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns_module, "TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr(runs, "TRY_AGAIN_S", 0.01)
 
 
 async def test_a_result_and_a_steer_survive_a_store_that_was_full_for_a_while(

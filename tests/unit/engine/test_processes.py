@@ -193,7 +193,7 @@ async def test_an_owner_that_does_not_answer_is_probed(
     if dead:
         await one.die()
     else:
-        one.turns._inbox._stop()  # as a process that was suspended
+        one.turns._runs.inbox._stop()  # as a process that was suspended
     with pytest.raises(TurnOver if dead else TimedOut):
         await soon(other.turns.steer(thread, parts("hello?"), ME))
     state = (await other.journal.turn(started.turn.id)).state

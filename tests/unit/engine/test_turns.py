@@ -11,7 +11,7 @@ from quintet.domain.errors import Busy, Conflict, Invalid, NotFound, ProviderFai
 from quintet.domain.event import TurnFinished, TurnStarted
 from quintet.domain.item import AssistantMessage, UserMessage
 from quintet.domain.turn import ClientKey, Mode, Turn, TurnState, WhenBusy
-from quintet.engine import turns as turns_module
+from quintet.engine import runs
 from quintet.engine.starter import Starter
 from quintet.providers.table import ModelTable
 from tests.fakes.engine import ME, House, Process, parts
@@ -275,7 +275,7 @@ async def test_a_turn_that_cannot_even_say_its_end_is_reported_to_who_waits(
 async def test_a_turn_whose_beginning_could_not_be_written_is_ended_as_failed(
     lone: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns_module, "TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr(runs, "TRY_AGAIN_S", 0.01)
     working, refusals = lone.journal.claim, iter(range(1))
 
     async def full(*given: Any, **named: Any) -> Any:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from quintet.domain import event as ev
+from quintet.domain.decoding import decode
+from quintet.domain.errors import NotFound
 from quintet.domain.event import KINDS, Draft
+from quintet.domain.grant import Scope
+from quintet.domain.thread import Thread
+from quintet.journal.codec import encode
+from quintet.journal.opening import open_journal
+from quintet.journal.packing import unpacked
+from quintet.journal.repair import repair
 from quintet.journal.stored import StoredJournal
 from tests.unit.journal.conftest import Processes
-from tests.unit.journal.nouns import DONE, a_call, a_thread, a_turn, an_intent, said
+from tests.unit.journal.nouns import (
+    DONE,
+    a_call,
+    a_grant,
+    a_request,
+    a_thread,
+    a_turn,
+    an_intent,
+    asked,
+    said,
+    started,
+    yes,
+)
 
 SECRET = "the words of zanzibar"
 Tamper = Callable[[apsw.Connection], object]
@@ -87,6 +109,19 @@ def _swap(raw: apsw.Connection) -> None:
     raw.execute("UPDATE audit SET number = CASE number WHEN -5 THEN 6 ELSE 5 END WHERE number < 0")
 
 
+def _without_a_thread(raw: apsw.Connection) -> None:
+    """All that was said and done in the first thread, and that there was such a thread."""
+    ((key,),) = raw.execute("SELECT min(key) FROM threads").fetchall()
+    raw.execute("DELETE FROM events WHERE root = ?; DELETE FROM threads WHERE key = ?", (key, key))
+
+
+def _marked_deleted(raw: apsw.Connection) -> None:
+    ((key, body),) = raw.execute("SELECT key, body FROM threads ORDER BY key LIMIT 1").fetchall()
+    gone = encode(replace(decode(unpacked(body), Thread), deleted_ms=1))
+    raw.execute("UPDATE threads SET deleted_ms = 1, body = ? WHERE key = ?", (gone, key))
+    raw.execute("DELETE FROM events WHERE root = ?", (key,))
+
+
 TAMPERINGS: dict[str, tuple[Tamper, str]] = {
     "a digest": (lambda raw: raw.execute("UPDATE audit SET digest = zeroblob(32) WHERE number = 4"), "changed"),
     "a link": (lambda raw: raw.execute("UPDATE audit SET link = zeroblob(32) WHERE number = 4"), "changed"),
@@ -117,6 +152,8 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
         ),
         "was removed",
     ),
+    "a thread with all its events": (_without_a_thread, "4 events from row 2 on were removed with the thread"),
+    "a thread that looks deleted": (_marked_deleted, "whose deletion is not in the chain"),
 }
 
 
@@ -171,3 +208,68 @@ async def test_a_home_of_schema_2_begins_its_chain_where_it_stands(files: Proces
     await filled(journal, 1)
     found = await journal.verify_audit()
     assert (found.flaws, found.rows) == ((), 5)
+
+
+@pytest.mark.req("security:S53")
+async def test_an_event_of_no_thread_cannot_be_removed_unseen(files: Processes) -> None:
+    """A grant that holds everywhere outlives its thread, and so does the word that it was revoked."""
+    journal = await files.another()
+    _, lease = await started(journal)
+    request = a_request()
+    await journal.append([asked(request)], lease=lease)
+    grant = a_grant(scope=Scope.ALWAYS)
+    await journal.resolve(request.id, yes(), grant=grant)
+    await journal.finish(lease, DONE)
+    await journal.revoke_grant(grant.id)
+    await files.close()
+    assert files.home is not None
+    _change(files.home, lambda raw: raw.execute("DELETE FROM events WHERE seq = (SELECT max(seq) FROM audit)"))
+    found = await (await files.another()).verify_audit()
+    assert [flaw.words for flaw in found.flaws] == [f"the event of row {found.rows} (grant.revoked) was removed"]
+
+
+@pytest.mark.req("security:S53")
+async def test_a_repaired_home_of_schema_2_begins_its_chain_too(files: Processes) -> None:
+    await filled(await files.another())
+    await files.close()
+    assert files.home is not None
+    damage = "UPDATE threads SET body = x'00' WHERE key = 1"
+    _change(files.home, lambda raw: raw.execute(f"DROP TABLE audit; PRAGMA user_version = 2; {damage}"))
+    assert (await repair(files.home)).outcome == "repaired"
+    journal = await files.another()
+    await filled(journal, 1)
+    found = await journal.verify_audit()
+    assert (found.flaws, found.rows) == ((), 5)
+
+
+@pytest.mark.req("security:S53")
+async def test_a_chain_that_a_repair_could_not_save_does_not_pass_for_whole(files: Processes) -> None:
+    await filled(await files.another())
+    await files.close()
+    assert files.home is not None
+    _change(files.home, lambda raw: raw.execute("DELETE FROM audit; UPDATE threads SET body = x'00' WHERE key = 1"))
+    assert (await repair(files.home)).outcome == "repaired"
+    assert not (await (await files.another()).verify_audit()).whole
+
+
+async def test_a_home_of_schema_2_that_can_only_be_read_says_that_it_has_no_chain(files: Processes) -> None:
+    await filled(await files.another())
+    await files.close()
+    assert files.home is not None
+    _change(files.home, lambda raw: raw.execute("DROP TABLE audit; PRAGMA user_version = 2"))
+    journal = await open_journal(files.home, protocol="test", read_only=True)
+    for asking in (journal.verify_audit(), journal.audit()):
+        with pytest.raises(NotFound, match="no audit chain yet"):
+            await asking
+    await journal.close()
+
+
+async def test_many_audited_facts_of_one_commit_are_one_chain(journal: StoredJournal) -> None:
+    """More than go into one statement, and one that is refused half way among them."""
+    _, lease = await started(journal)
+    many = [Draft(ev.ToolFinished(f"c{n}", "shell", ev.ResultStatus.OK)) for n in range(200)]
+    refused = journal.append([*many, Draft(ev.ToolFinished("x", "x", ev.ResultStatus.OK), "thr_gone")], lease=lease)
+    both = await asyncio.gather(journal.append(many, lease=lease), refused, return_exceptions=True)
+    assert [isinstance(one, Exception) for one in both] == [False, True]
+    found = await journal.verify_audit()
+    assert (found.flaws, found.rows) == ((), 1 + 1 + 200)

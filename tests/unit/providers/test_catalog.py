@@ -56,6 +56,10 @@ def test_a_price_told_by_others_is_marked_and_one_a_person_wrote_is_not():
     assert not cost_of(Usage(10, 10), told).exact
     written = {"openai/gpt-5-mini": ModelSettings(input_price=1.0, output_price=2.0)}
     assert not ModelTable(models=written, environment=KEYS).info("openai/gpt-5-mini").price_reported
+    half = {"openai/gpt-5-mini": ModelSettings(input_price=1.0)}
+    assert ModelTable(models=half, environment=KEYS).info("openai/gpt-5-mini").price_reported, (
+        "the other half is theirs"
+    )
     far = ProviderSettings(ProviderKind.OPENAI_CHAT, base_url="https://gateway.example/v1", api_key="k")
     assert not ModelTable({"far": far}).info("far/gpt-5-mini").price_reported
 

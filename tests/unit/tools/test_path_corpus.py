@@ -1,8 +1,14 @@
-"""Every file tool against every path of the corpus: what is refused, what lands where, and that the world stays."""
+"""Every file tool against every path of the corpus: what is refused, what lands where, and that the world stays.
+
+The tools are run in a process that can write nothing but its own directory: many of these paths lead to the machine's
+own files, and a guard that is broken must fail the tests, not overwrite them.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +26,7 @@ from quintet.tools.write import WriteTool
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.seen import Seen
 from tests.fakes.tool_context import FakeToolContext
+from tests.fakes.walled import Walled, walled
 from tests.unit.workspace.corpus_paths import CANARY, CASES, Case, build
 
 WRITTEN = "written by a tool"
@@ -97,17 +104,28 @@ def name_of(case: Case) -> str:
 
 
 @pytest.fixture(scope="module")
-def unchanging(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def elsewhere() -> Iterator[Walled]:
+    with walled() as process:
+        yield process
+
+
+@functools.cache
+def unchanging(place: Path) -> Path:
     """One tree for all refused paths: refusing leaves it as it is, or the test fails."""
-    return build(tmp_path_factory.mktemp("corpus"))
+    return build(Path(tempfile.mkdtemp(dir=place)))
 
 
 @pytest.mark.req("security:S16")
-@pytest.mark.parametrize("case", REFUSED, ids=name_of)
-async def test_a_path_that_is_nobody_s_business_is_refused_by_every_file_tool(unchanging: Path, case: Case) -> None:
-    bench = Bench(unchanging, case.cwd)
-    before = snapshot(unchanging.parent)
-    with filled_in(unchanging, case.path) as path:
+@pytest.mark.parametrize("number", range(len(REFUSED)), ids=lambda number: name_of(REFUSED[number]))
+def test_a_path_that_is_nobody_s_business_is_refused_by_every_file_tool(elsewhere: Walled, number: int) -> None:
+    elsewhere.call(is_refused, number)
+
+
+async def is_refused(place: Path, number: int) -> None:
+    case, ws = REFUSED[number], unchanging(place)
+    bench = Bench(ws, case.cwd)
+    before = snapshot(ws.parent)
+    with filled_in(ws, case.path) as path:
         for tool in ("read", "list", "edit", "write"):
             done = await bench.use(tool, path)
             looks = tool in ("read", "list")
@@ -116,13 +134,17 @@ async def test_a_path_that_is_nobody_s_business_is_refused_by_every_file_tool(un
             else:
                 assert (done is None) == (not looks or case.judged != "protected"), tool
             assert done is None or CANARY not in done.text
-    assert snapshot(unchanging.parent) == before
+    assert snapshot(ws.parent) == before
 
 
 @pytest.mark.req("security:S16")
-@pytest.mark.parametrize("case", INSIDE, ids=name_of)
-async def test_a_path_that_stays_inside_lands_where_it_says_and_nowhere_else(tmp_path: Path, case: Case) -> None:
-    ws = build(tmp_path)
+@pytest.mark.parametrize("number", range(len(INSIDE)), ids=lambda number: name_of(INSIDE[number]))
+def test_a_path_that_stays_inside_lands_where_it_says_and_nowhere_else(elsewhere: Walled, number: int) -> None:
+    elsewhere.call(stays_inside, number)
+
+
+async def stays_inside(place: Path, number: int) -> None:
+    case, ws = INSIDE[number], build(Path(tempfile.mkdtemp(dir=place)))
     bench = Bench(ws, case.cwd)
     with filled_in(ws, case.path) as path:
         for tool in ("read", "list"):
@@ -155,3 +177,30 @@ async def lands_inside(bench: Bench, case: Case, path: str) -> None:
 def test_the_corpus_is_as_large_as_it_says() -> None:
     assert len({(case.path, case.cwd) for case in CASES}) == len(CASES) >= 300
     assert {case.judged for case in CASES} == {"outside", "hidden", "wrong", "protected", "inside", "stuck"}
+
+
+def test_the_process_that_tries_these_paths_can_write_nothing_but_its_own_directory(
+    elsewhere: Walled, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").write_text("mine")
+    os.chmod(tmp_path / "mine", 0o666)
+    elsewhere.call(writes_nothing, [str(tmp_path / "mine"), str(tmp_path / "new"), "/etc/passwd", "/etc/quintet-test"])
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["mine"]
+
+
+def writes_nothing(place: Path, paths: list[str]) -> None:
+    """Opened to be written, never written: also where the wall is broken nothing happens to them."""
+    for path in paths:
+        with pytest.raises(OSError, match=r"Read-only file system|Permission denied"):
+            os.close(os.open(path, os.O_WRONLY | (0 if os.path.exists(path) else os.O_CREAT | os.O_EXCL)))
+    (place / "probe").write_text("here it may")
+
+
+def test_what_fails_there_fails_here(elsewhere: Walled) -> None:
+    with pytest.raises(pytest.fail.Exception, match="no good"):
+        elsewhere.call(fails)
+
+
+def fails(place: Path) -> None:
+    raise AssertionError("no good")

@@ -168,7 +168,7 @@ async def test_commands_cannot_reach_a_server_that_asks_for_no_credentials(
     tmp_path: Path, workspace: Path, open_server: bool, told: str
 ) -> None:
     async with open_app(str(tmp_path / "home"), "serve") as app:
-        app.open_server = open_server
+        app.hands.open_server = open_server
         (shell,) = (tool for tool in app.tools if tool.spec.name == "shell")
         prepared = await shell.prepare({"command": "true"}, CallScope(str(workspace), mode=Mode.ALLOW))
     assert prepared.notes[0] == f"sandboxed: writes the working directory, {told}"

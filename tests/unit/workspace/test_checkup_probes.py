@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quintet.app import SystemClock
 from quintet.domain.checkup import Health, Row, ok
+from quintet.journal.clock import SystemClock
 from quintet.workspace.blob_check import look_at_blobs
 from quintet.workspace.blobs import Blobs
 from quintet.workspace.clock_check import ClockCheck

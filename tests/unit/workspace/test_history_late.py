@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quintet.app import SystemClock
 from quintet.domain.checkpoint import Secured
+from quintet.journal.clock import SystemClock
 from quintet.workspace.history import WorkspaceHistory
 from tests.unit.workspace.repositories import repository, sh, write
 

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -273,3 +274,29 @@ async def test_where_case_does_not_count_git_looks_at_the_tree_itself(tmp_path, 
     async with Git(os.environ, str(tmp_path / "scratch")).opened(layout, read_index(layout)) as git:
         found, _ = await look(git, OthersMemory())
     assert (found.others, listed) == (("src/new",), [])
+
+
+class Slow(dict):
+    """Gives the others time between finding a name and using it."""
+
+    def __iter__(self):
+        for key in super().__iter__():
+            time.sleep(0.001)
+            yield key
+
+
+@pytest.mark.req("mechanisms:M8.shell")
+def test_looks_at_many_trees_at_the_same_time_do_not_disturb_each_other(tmp_path):
+    """One that failed would let its command run with nothing put aside."""
+    memory, tops = RoomMemory(), [tmp_path / str(number) for number in range(12)]
+    memory._trees = Slow()
+    for top in tops:
+        write(top, {"there": ""})
+
+    def look_around(first):
+        for number in range(50):
+            top = str(tops[(7 * number + first) % len(tops)])
+            assert memory.untracked(top, {b"": b""}, fresh=False) == [b"there"]
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(look_around, range(6), timeout=60)) == [None] * 6

@@ -70,8 +70,9 @@ def _blocks(lines: list[str]) -> Iterator[tuple[bool, list[str]]]:
 
 
 def _harmless(line: str) -> str:
-    """Spans may still run over lines, so backticks of code spans get no special treatment: all is escaped alike."""
-    line = line.replace("&", "&amp;").replace("<", "&lt;").replace("![", "!\\[").replace("]:", "\\]:")
+    """Spans may still run over lines, so backticks of code spans get no special treatment: all is escaped alike. The
+    colon of a link's definition is spelled as an entity: a backslash before the bracket could be undone by another."""
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace("![", "!\\[").replace("]:", "]&#58;")
     return _LINK.sub(r"]\\(", line)
 
 

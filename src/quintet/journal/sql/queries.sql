@@ -86,6 +86,8 @@ INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)
 -- name: audited_events
 SELECT seq FROM events WHERE seq > ? AND seq <= ? AND kind IN (SELECT code FROM kinds WHERE name IN (SELECT value FROM json_each(?)))
 ORDER BY seq
+-- name: has_audit
+SELECT 1 FROM sqlite_schema WHERE name = 'audit'
 -- name: has_checkpoints
 SELECT 1 FROM sqlite_schema WHERE name = 'checkpoints'
 

@@ -67,6 +67,8 @@ def of_info(info: ErrorInfo) -> WireError:
         # Of a model that was never chosen there is nothing more to say, and some compare the whole error.
         words = None if info.data.get("model") == UNSET else f"{info.message} {info.next_step}".strip()
         return _error(code, "LLM is not set", words)
+    if code == PROVIDER:
+        return _error(code, info.message)  # whose next step is the client's to choose
     return _error(code, _TEXTS.get(info.code) or f"{info.message} {info.next_step}".strip())
 
 

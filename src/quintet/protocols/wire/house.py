@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -63,12 +64,14 @@ class House:
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
         self.log = log
         self._thread: Thread | None = None
+        self._opening = asyncio.Lock()  # calls that need it at the same moment open one
 
     async def thread(self) -> Thread:
         """The one this process serves, found or begun when it is first needed: a client that only looks leaves none."""
-        if self._thread is None:
-            self._thread = await self._open_thread()
-        return self._thread
+        async with self._opening:
+            if self._thread is None:
+                self._thread = await self._open_thread()
+            return self._thread
 
     @property
     def begun(self) -> bool:

@@ -20,7 +20,7 @@ from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.events import RETURN_VALUE, Asked
 from quintet.protocols.wire.house import ME, House
 from quintet.rpc.connection import Connection
-from quintet.rpc.faults import BadReply, Ended, Remote
+from quintet.rpc.faults import AlreadyOpen, BadReply, Ended, Remote
 
 T = TypeVar("T")
 
@@ -57,6 +57,8 @@ class Requests:
         try:
             got = await self._connection.ask("request", asked.message, id=asked.id)
             answer = self._understood(asked, got)
+        except AlreadyOpen:
+            return  # asked before, and still waited for
         except Ended:
             return  # the turn is cancelled with the connection, and that settles it
         except Remote as error:

@@ -132,15 +132,19 @@ class Running:
 
     async def _show(self, events: Subscription, tree: Tree) -> TurnFinished:
         async for entry in events:
-            if isinstance(entry, Event):
-                if isinstance(entry.payload, TurnStarted):
-                    self.begun.set()
-                for out in await tree.take(entry):
-                    if isinstance(out, Message) and out.type == "TurnEnd" and tree.projection.finished is not None:
-                        await self._conclude(tree.projection.finished)
-                    await self._send(out)
-                if tree.projection.finished is not None:
-                    return tree.projection.finished
+            if not isinstance(entry, Event):
+                self.client.house.log(
+                    "wire: the client reads so slowly that pieces of text were pruned before it got them"
+                )
+                continue
+            if isinstance(entry.payload, TurnStarted):
+                self.begun.set()
+            for out in await tree.take(entry):
+                if isinstance(out, Message) and out.type == "TurnEnd" and tree.projection.finished is not None:
+                    await self._conclude(tree.projection.finished)
+                await self._send(out)
+            if tree.projection.finished is not None:
+                return tree.projection.finished
         raise asyncio.CancelledError  # the feed was closed: the process ends
 
     async def _conclude(self, finished: TurnFinished) -> None:

@@ -55,7 +55,9 @@ def main(words: list[str]) -> None:
             os.write(1, f"landlock={abi} filter={int(filtered)}\n".encode())
         import _signal  # type: ignore[import-not-found]  # `signal` itself takes a millisecond to import
 
-        for number in (13, 25):  # Python ignores SIGPIPE and SIGXFSZ; the command must not inherit that
+        # Python ignores SIGPIPE and SIGXFSZ, and whoever started Quintet (nohup, a shell in the background) SIGHUP,
+        # SIGINT, SIGQUIT or SIGTERM: the command must not inherit that.
+        for number in (1, 2, 3, 13, 15, 25):
             _signal.signal(number, _signal.SIG_DFL)
         for name, value in given:
             if name == "same" and not same(*value.split(":", 1)):

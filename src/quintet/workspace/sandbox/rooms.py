@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator
 
 from quintet.domain.errors import StorageReadOnly
+from quintet.workspace.sandbox.command_trees import remove
 
 _PRIVATE = 0o700
 
@@ -127,16 +128,3 @@ def _dead(lock: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def remove(tree: str) -> None:
-    """A whole tree, also where a command left directories that even their owner may not write."""
-    import shutil
-
-    for place, directories, _ in os.walk(tree):
-        for name in directories:
-            path = os.path.join(place, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):
-                    os.chmod(path, _PRIVATE)
-    shutil.rmtree(tree, ignore_errors=True)

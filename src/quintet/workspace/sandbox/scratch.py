@@ -8,19 +8,18 @@ One in which a command still runs is never emptied. Knows directories and number
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import stat
 import threading
 from collections import Counter
 
 from quintet.domain.errors import Busy
+from quintet.workspace.sandbox.command_trees import beside, entered, remove
 from quintet.workspace.sandbox.limits import MIB
-from quintet.workspace.sandbox.rooms import remove
 
 MOST = 4 * 1024 * MIB  # in one
 ALL = 16 * 1024 * MIB  # in all of this process
 FILES = 100_000  # in one; more are too much to count, and so too much
+DEPTH = 100  # directories in directories: the same
 
 
 class Scratches:
@@ -73,29 +72,34 @@ class Scratches:
 
 
 def counted(place: str) -> int:
-    """Bytes on disk under a directory; it stops where they, or the files, are too much. Holes are not counted."""
-    total, files, waiting = 0, 0, [place]
-    while waiting:
-        for entry in _entries(waiting.pop()):
-            files += 1
-            if total > MOST or files > FILES:
-                return max(total, MOST + 1)
-            with contextlib.suppress(OSError):  # gone meanwhile
-                total += entry.stat(follow_symlinks=False).st_blocks * 512
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-    return total
+    """Bytes on disk under a directory; it stops where they, the files or the depth are too much. Holes are not
+    counted. Commands may be at work there meanwhile."""
+    count = _Count()
+    with contextlib.suppress(OSError), beside(place) as (above, name):
+        count.add(above, name, DEPTH)
+    return count.bytes
 
 
-def _entries(directory: str) -> list[os.DirEntry[str]]:
-    """At most one more than may be. A command can take the right to look from its own directory; for us it has it."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        mode = stat.S_IMODE(os.lstat(directory).st_mode)
-        if not os.access(directory, os.R_OK | os.X_OK):
-            os.chmod(directory, mode | stat.S_IRWXU)
-        try:
-            with os.scandir(directory) as entries:
-                return list(itertools.islice(entries, FILES + 1))
-        finally:
-            os.chmod(directory, mode)
-    return []
+class _Count:
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._files = 0
+
+    def add(self, above: int, name: str, depth: int) -> None:
+        if depth == 0:
+            self._too_much()
+            return
+        with contextlib.suppress(OSError), entered(above, name) as directory, os.scandir(directory) as entries:
+            for entry in entries:
+                self._files += 1
+                if self._files > FILES:
+                    self._too_much()
+                if self.bytes > MOST:
+                    return
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    self.bytes += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        self.add(directory, entry.name, depth - 1)
+
+    def _too_much(self) -> None:
+        self.bytes = max(self.bytes, MOST + 1)

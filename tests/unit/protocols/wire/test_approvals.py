@@ -239,6 +239,7 @@ async def test_a_cancel_settles_what_waits_and_a_late_answer_finds_nobody(connec
     assert told == ["x", "ApprovalResponse", "TurnEnd", "p"]
     assert payloads(heard, "ApprovalResponse") == [{"request_id": asked["id"], "response": "reject", "feedback": ""}]
     assert heard[-1]["result"] == {"status": "cancelled"}
+    assert len(peer.connection._questions) == 0
     await peer.answer(asked, response="approve")
     assert await peer.quiet()
     assert tool.count == 0

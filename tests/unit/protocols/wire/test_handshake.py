@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from quintet.domain.hook import HookEvent
+from quintet.domain.thread import ThreadQuery
+from quintet.protocols.wire import server
 from tests.fakes.providers import Gate, GatedProvider, text
 from tests.fakes.tools import FakeTool
 from tests.fakes.wire_client import kinds, payloads, spoken
@@ -221,3 +223,26 @@ async def test_odd_characters_survive_and_a_line_stays_one_line_for_every_reader
     assert payloads(heard, "TurnBegin") == [{"user_input": words}]
     assert spoken(heard) == words
     assert all(len(line.decode().splitlines()) == 1 for line in peer.lines)
+
+
+async def test_a_line_may_be_far_longer_than_most_and_one_beyond_the_limit_is_refused(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert server.LONGEST_LINE == 100 * 1024 * 1024
+    words = "x" * (20 * 1024 * 1024)
+    assert (await connect().prompt(words))[-1]["result"] == {"status": "finished"}
+    monkeypatch.setattr(server, "LONGEST_LINE", 1024)
+    peer = connect()
+    await peer.begin("y" * 2048)
+    refused = await peer.next()
+    assert refused is not None
+    assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+    assert (await peer.prompt("short"))[-1]["result"] == {"status": "finished"}
+
+
+async def test_calls_that_need_the_thread_at_once_meet_in_one(connect: Connect) -> None:
+    peer = connect()
+    await peer.send(id="a", method="set_plan_mode", params={"enabled": True})
+    await peer.begin()
+    await peer.reply("p")
+    assert len(await peer.process.threads.page(ThreadQuery())) == 1

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Mapping
+import socket
+from collections.abc import Callable, Collection, Mapping
 
 from quintet.domain.checkup import Row, ok, warn
-from quintet.rpc.http import bind
 
 HOST = "127.0.0.1"
+Bind = Callable[[str, int], socket.socket]
 
 
-def look_at_ports(ports: Mapping[str, int], ours: Collection[int] = ()) -> list[Row]:
-    """By protocol, as `quintet serve` names them in its flags; `ours` are those of the server that runs."""
-    return [_look(name, port, ours) for name, port in ports.items()]
+def look_at_ports(ports: Mapping[str, int], bind: Bind, ours: Collection[int] = ()) -> list[Row]:
+    """By protocol, as `quintet serve` names them in its flags and with the server's own `bind`; `ours` are the ports
+    of the server that runs."""
+    return [_look(name, port, bind, ours) for name, port in ports.items()]
 
 
-def _look(name: str, port: int, ours: Collection[int]) -> Row:
+def _look(name: str, port: int, bind: Bind, ours: Collection[int]) -> Row:
     title = f"port {port}"
     if port in ours:
         return ok(title, f"{name}: this home's own server listens there")

@@ -6,17 +6,17 @@ import pytest
 
 from quintet.domain.checkup import Health
 from quintet.rpc.http import bind
-from quintet.rpc.port_check import look_at_ports
+from quintet.workspace.port_check import look_at_ports
 
 
 @pytest.mark.req("first_minutes:F6")
 def test_a_port_where_another_program_listens_warns_and_a_free_one_does_not() -> None:
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        [row] = look_at_ports({"knp": port})
+        [row] = look_at_ports({"knp": port}, bind)
         assert (row.health, row.fix) == (Health.WARN, "quintet serve --knp-port 0")
         assert "another program" in row.detail
-        [own] = look_at_ports({"knp": port}, [port])
+        [own] = look_at_ports({"knp": port}, bind, [port])
         assert own.health is Health.OK
-    [free] = look_at_ports({"knp": port})
+    [free] = look_at_ports({"knp": port}, bind)
     assert (free.health, free.detail) == (Health.OK, "knp: free")

@@ -1,0 +1,124 @@
+"""A thread with its subagents, from events to lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quintet.cli.chat.transcript import LAST_ITEMS, Transcript
+from quintet.cli.styled import Line, text_of
+from quintet.domain.command import Command, CommandKind, Outcome
+from quintet.domain.errors import ErrorInfo
+from quintet.domain.event import (
+    AnyPayload,
+    CommandPosted,
+    CommandSettled,
+    Event,
+    ItemAdded,
+    StepFellBack,
+    StepStarted,
+    TextDelta,
+    ThreadCreated,
+    TurnFinished,
+    TurnQueued,
+)
+from quintet.domain.item import AssistantMessage, Item, TextPart, user_text
+from quintet.domain.principal import local
+from quintet.domain.thread import Thread, ThreadSettings
+from quintet.domain.turn import Mode, Turn, TurnState
+from tests.fakes.providers import GatedProvider, OneModel
+
+PARENT, CHILD = "thr_parent", "thr_childab12"
+
+
+class Stage:
+    def __init__(self, items: Sequence[Item] = ()) -> None:
+        self.lines: list[str] = []
+        models = OneModel(GatedProvider())
+        self.transcript = Transcript(self.write, lambda: 70, lambda: 0.0, lambda: models, "own_here")
+        self.thread = Thread(PARENT, PARENT, "prj", "default", ThreadSettings("/w"), 0, 0)
+        self.transcript.begin(self.thread, items)
+
+    def write(self, lines: Sequence[Line]) -> None:
+        self.lines += [text_of(line) for line in lines]
+
+    def live(self) -> list[str]:
+        return [text_of(line) for line in self.transcript.live()]
+
+    def see(self, payload: AnyPayload | None, thread: str = PARENT, turn: str = "trn_1") -> None:
+        self.transcript.show(Event(1, "kind", 0, payload, thread, PARENT, turn))
+
+
+def queued(runner: str) -> TurnQueued:
+    parts = (TextPart("do\nthis"),)
+    return TurnQueued(Turn("trn_1", PARENT, TurnState.QUEUED, runner, Mode.ASK, local("wire", "bob"), parts, 0))
+
+
+def test_only_a_turn_of_another_process_says_whose_it_is() -> None:
+    stage = Stage()
+    stage.see(queued("own_here"))
+    assert stage.lines == ["", "> do", "  this"]
+    stage.see(queued("own_there"))
+    assert stage.lines[-1] == "  (from another process: bob through wire)"
+
+
+def test_a_steer_is_seen_with_what_became_of_it() -> None:
+    stage = Stage()
+    for name in ("cmd_1", "cmd_2"):
+        parts = (TextPart("left"),)
+        stage.see(CommandPosted(Command(name, PARENT, "trn_1", CommandKind.STEER, local("cli"), 0, parts)))
+    stage.see(CommandSettled("cmd_1", Outcome.ACCEPTED))
+    stage.see(CommandSettled("cmd_2", Outcome.TURN_OVER))
+    stage.see(CommandSettled("cmd_of_a_cancel", Outcome.ACCEPTED))
+    assert stage.lines == [
+        "↳ left",
+        "↳ left",
+        "  steer accepted: the model gets it with its next step",
+        "  the steer was not taken (turn over)",
+    ]
+
+
+def test_a_subagents_turn_is_told_apart_and_its_end_is_not_the_threads() -> None:
+    stage = Stage()
+    stage.see(StepStarted("s1", 1, "fake/model"))
+    stage.see(TextDelta("i1", 0, "child words\nmore"), CHILD, "trn_2")
+    assert stage.lines == ["[ab12] child words"]
+    assert stage.live()[-1] == "[ab12] more"
+    failed = TurnFinished(TurnState.FAILED, error=ErrorInfo("internal", "It broke.", "Look."))
+    stage.see(failed, CHILD, "trn_2")
+    assert stage.lines[1:] == ["[ab12] more", "[ab12] The turn ended as failed: It broke. Look."]
+    assert len(stage.live()) == 1  # the thread itself still waits for its model
+    stage.see(TurnFinished(TurnState.DONE))
+    assert stage.live() == []
+
+
+def test_subagents_are_called_by_their_names() -> None:
+    stage = Stage()
+    for child in ("thr_one", "thr_two"):
+        stage.see(
+            ThreadCreated(Thread(child, PARENT, "prj", "default", ThreadSettings("/w", agent="scout"), 0, 0)), child
+        )
+        stage.see(TextDelta("itm", 0, "words\n"), child, f"trn_{child}")
+    stage.see(StepFellBack("s1", "a/b", "c/d", "busy"), "thr_two", "trn_two")
+    assert stage.lines == ["[scout] words", "[scout 2] words", "[scout 2]   a/b cannot answer (busy); asking c/d"]
+
+
+def test_what_happens_around_an_answer_is_told_and_damage_is_named() -> None:
+    stage = Stage()
+    stage.see(StepFellBack("s1", "big/model", "small/model", "overloaded"))
+    stage.see(None)
+    assert stage.lines == [
+        "  big/model cannot answer (overloaded); asking small/model",
+        "  (a damaged event: evt_0000000000001)",
+    ]
+
+
+def test_a_thread_that_is_gone_on_with_shows_its_last_items_once() -> None:
+    items = [Item(f"itm_{n}", PARENT, "trn_0", n, 0, user_text(f"word {n}")) for n in range(1, 60)]
+    items.append(Item("itm_60", PARENT, "trn_0", 60, 0, AssistantMessage("answer")))
+    stage = Stage(items)
+    assert stage.lines[0] == f"thread {PARENT}"
+    assert f"… {60 - LAST_ITEMS} items before" in stage.lines[1]
+    assert stage.lines[-2:] == ["> word 59", "answer"]
+    before = len(stage.lines)
+    stage.see(ItemAdded(items[-1]))
+    assert len(stage.lines) == before
