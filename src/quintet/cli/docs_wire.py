@@ -1,4 +1,4 @@
-"""The generated parts of the page on Wire: methods, messages, codes, tools and commands, from their own tables."""
+"""The generated parts of docs/protocols/wire.md, from the tables and rows that serve them."""
 
 from __future__ import annotations
 

@@ -127,13 +127,8 @@ class TurnHooks:
         if not due or self._whole is None:
             return ALLOWED
         feed, running = self._whole.feed, self._running
-        # Masked before it is cut: half a secret would not be known as one.
-        request = feed.redactor.struct(HookRequest("", event, target, given(event, scope_of(running), fields)))
-        request = replace(request, input=bounded(request.input))
-        ours = request
-        if own:
-            ours = feed.redactor.struct(HookRequest("", event, *_asked(event, running, own)))
-            ours = replace(ours, input=bounded(ours.input))
+        request = self._request(event, target, fields)
+        ours = self._request(event, *own) if own else request
 
         async def say(payload: AnyPayload) -> None:
             await feed.say(running.lease, payload)
@@ -145,6 +140,13 @@ class TurnHooks:
 
         moment = Moment(event, target, call_id, blockable)
         return await Round(moment, due, say, self._whole.tell).heard(ask, feed.clock.monotonic_s)
+
+    def _request(self, event: HookEvent, target: str, fields: dict[str, Any]) -> HookRequest:
+        """Masked before it is cut: half a secret would not be known as one."""
+        assert self._whole is not None
+        told = given(event, scope_of(self._running), fields)
+        request = self._whole.feed.redactor.struct(HookRequest("", event, target, told))
+        return replace(request, input=bounded(request.input))
 
     async def _command(self, hook: Hook, told: dict[str, Any]) -> HookVerdict:
         assert self._whole is not None
@@ -170,10 +172,6 @@ class TurnHooks:
         if decision.verdict is Verdict.DENY:
             return blocked(decision.reason, hook.source)
         return HookVerdict(problem=decision.reason)  # allowed; with words where the client itself has failed
-
-
-def _asked(event: HookEvent, running: RunningTurn, own: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    return own[0], given(event, scope_of(running), own[1])
 
 
 def scope_of(running: RunningTurn) -> HookScope:

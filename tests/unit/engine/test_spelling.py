@@ -121,7 +121,7 @@ class Objects:
     def __init__(self) -> None:
         self.told: list[dict[str, Any]] = []
 
-    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope) -> HookVerdict:
+    async def run(self, hook: Hook, given: dict[str, Any], scope: HookScope, *, agreed: str = "") -> HookVerdict:
         self.told.append(given)
         return blocked("no", hook.source)
 
