@@ -178,6 +178,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "wire_methods": docs_wire.methods,
     "wire_messages": docs_wire.messages,
     "wire_codes": docs_wire.codes,
+    "wire_tools": docs_wire.tools,
+    "wire_commands": docs_wire.commands,
 }
 
 

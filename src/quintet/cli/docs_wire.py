@@ -1,4 +1,4 @@
-"""The generated parts of docs/protocols/wire.md: methods, messages and codes, from the tables that serve them."""
+"""The generated parts of docs/protocols/wire.md: methods, messages, codes, tools, commands, from the tables served."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from quintet.domain.errors import all_error_classes
+from quintet.engine.commands import BUILT_IN
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.errors import errors
 from quintet.protocols.wire.gate import DROPPED, SINCE
+from quintet.protocols.wire.kimi_tools import ROWS
 from quintet.protocols.wire.server import TABLE
 
 _EMPTY = ("TurnEnd", "StepInterrupted", "CompactionBegin", "CompactionEnd")
@@ -36,6 +38,23 @@ def codes() -> str:
     lines = ["| error of the engine | code |", "|---|---|"]
     for kind in sorted(all_error_classes(), key=lambda k: k.code):
         lines.append(f"| `{kind.code}` | {errors(kind('words'), 'prompt').code} |")
+    return "\n".join(lines)
+
+
+def tools() -> str:
+    lines = ["| Kimi's tool | Quintet's | arguments |", "|---|---|---|"]
+    for row in ROWS:
+        needed = row.parameters["required"]
+        names = [f"`{name}`{'' if name in needed else '?'}" for name in row.parameters["properties"]]
+        lines.append(f"| `{row.name}` | `{row.own}` | {', '.join(names) or '(none)'} |")
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    lines = ["| command | also | what it does |", "|---|---|---|"]
+    for row in BUILT_IN:
+        aliases = ", ".join(f"`/{name}`" for name in row.aliases)
+        lines.append(f"| `/{row.name}` | {aliases} | {row.description} |")
     return "\n".join(lines)
 
 

@@ -52,7 +52,7 @@ class SessionFiles:
         journal: Journal,
         threads: Threads,
         files: MirrorFiles,
-        options: Callable[[], Options],
+        options: Options,
         note: Callable[[str], None],
     ) -> None:
         self._journal = journal
@@ -194,9 +194,7 @@ class _Work:
 
     async def wire(self) -> Standing:
         async def tell(after: int, before: bytes) -> list[Told]:
-            told = await mirror.told(
-                self._journal, self.thread, self._above._options(), await self._since(after), before
-            )
+            told = await mirror.told(self._journal, self.thread, self._above._options, await self._since(after), before)
             self.told = self.told or bool(told.data)
             return [told]
 
@@ -207,7 +205,7 @@ class _Work:
             since = await self._since(after)
             changed = any(isinstance(event.payload, ViewChanged) for event in since.events)
             items = await self._above._threads.items(self.thread.id) if changed else []
-            return context_file.told(self.thread, self._above._options().names, since, before, items)
+            return context_file.told(self.thread, self._above._options.names, since, before, items)
 
         return await self.file("context.jsonl").bring_up(tell)
 

@@ -41,7 +41,7 @@ class Desk:
         self.process = process
         self.notes: list[str] = []
         files = DiskMirrorFiles(str(tmp_path / "home" / "run"))
-        self.files = SessionFiles(process.journal, process.threads, files, lambda: Options(Names()), self.notes.append)
+        self.files = SessionFiles(process.journal, process.threads, files, Options(Names()), self.notes.append)
         mirrors = Mirrors(process.journal, {"wire": lambda: self.files}, self.notes.append)
         process.feed.mirror, process.feed.unmirror = mirrors.bring_up, mirrors.remove
         self.share = tmp_path / "share"
