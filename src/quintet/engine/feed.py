@@ -85,6 +85,10 @@ class Feed:
             self._ending.discard(lease.turn)
             self._tell_held()
 
+    def holds(self, turn: str) -> bool:
+        """Whether the turn's end is committed, or about to be, and not told yet."""
+        return turn in self._ending
+
     async def create_thread(
         self, thread: Thread, handle: Handle | None = None, items: Sequence[Item] = (), *, takes_name: bool = False
     ) -> Thread:

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from quintet.domain.errors import TimedOut
 from quintet.domain.event import Event, TurnFinished
 from tests.fakes.engine import House
-from tests.fakes.waiting import soon
+from tests.fakes.waiting import LIMIT_S, soon
 
 
 @pytest.mark.req("mechanisms:M6.before")
@@ -33,9 +34,12 @@ async def test_an_end_waits_for_the_files_and_what_follows_waits_with_it(house: 
     async def ended() -> bool:
         return (await process.journal.turn(second.turn.id)).state.ended
 
-    while not await soon(ended()):
-        await asyncio.sleep(0)
+    async with asyncio.timeout(LIMIT_S):
+        while not await ended():
+            await asyncio.sleep(0)
     assert not [e for e in told if isinstance(e.payload, TurnFinished)]
+    with pytest.raises(TimedOut):
+        await process.turns.wait(first.turn.id, 0.0)
     written.set()
     await process.ended(second.turn.id)
     await soon(process.seen(lambda e: e.turn == second.turn.id and isinstance(e.payload, TurnFinished), other))

@@ -21,7 +21,7 @@ from quintet.protocols.wire.names import Names
 from quintet.protocols.wire.session_files import Place, SessionFiles
 from quintet.workspace.mirror_files import DiskMirrorFiles
 from tests.fakes.engine import ME, Process
-from tests.fakes.providers import GatedProvider, call, text
+from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool
 from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.unit.protocols.wire.conftest import Connect
@@ -188,6 +188,21 @@ async def test_what_was_written_and_not_noted_is_not_written_twice(desk: Desk, m
         "two",
         "three",
     ]
+
+
+@pytest.mark.req("mechanisms:M6.resumable")
+async def test_a_turn_under_way_is_not_written_before_its_end(desk: Desk) -> None:
+    thread = await desk.open()
+    await desk.process.run(thread.id, GatedProvider(text("one")))
+    gate = Gate()
+    started = await desk.process.start(thread.id, GatedProvider([*text("two"), gate]))
+    await desk.process.seen(lambda e: e.kind == "step.started" and e.turn == started.turn.id, thread.id)
+    await desk.open()
+    assert kinds_of(desk).count("TurnBegin") == 1
+    gate.open()
+    await desk.process.ended(started.turn.id)
+    assert kinds_of(desk) == ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd"] * 2
+    assert [r["id"] for r in desk.lines("context.jsonl") if r["role"] == "_checkpoint"] == [0, 1, 2, 3]
 
 
 @pytest.mark.req("mechanisms:M6.missing")
