@@ -127,7 +127,7 @@ class Turns:
             now = await self._feed.journal.turn(turn)
             if not now.state.ended and turn in self._runs.failures:
                 raise self._runs.failures[turn]
-            return now if now.state.ended else None
+            return now if now.state.ended and not self._feed.holds(turn) else None
 
         deadline = None if timeout_s is None else self._feed.clock.monotonic_s() + timeout_s
         while True:
