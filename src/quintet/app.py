@@ -18,7 +18,7 @@ import msgspec
 
 from quintet.config import Config, command_hooks, home_directory, load_config, make_home
 from quintet.domain.agent import Agent, AgentsFound
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
 from quintet.domain.principal import Principal
