@@ -407,6 +407,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     session: str = ""
     yolo: bool = False
     model: str = ""
+    unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
 
 
@@ -414,6 +415,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
     """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
     from quintet import __version__
     from quintet.protocols.wire.house import ME, House
+    from quintet.protocols.wire.kimi_names import KimiNames
 
     async def open_thread() -> Thread:
         handle = Handle("wire", f"{flags.share_dir}\n{flags.work_dir}", flags.session or str(uuid.uuid4()))
@@ -450,6 +452,8 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
         window=lambda model: app.models.info(model).context_window,
+        names=KimiNames(),
+        unsupported=flags.unsupported,
         log=app.log.line,
     )
 
@@ -460,6 +464,10 @@ def _key_names(config: Config) -> list[str]:
     if config.web_search:
         names.append(config.web_search.api_key_env)
     return [name for name in names if name]
+
+
+def _as_it_is(config: Config) -> Config:
+    return config
 
 
 def _config(home: str, *, starts_turns: bool) -> Config:
@@ -489,17 +497,19 @@ def _found(report: OpenReport) -> list[str]:
 
 
 @asynccontextmanager
-async def open_app(home: str | None, protocol: str, *, starts_turns: bool = True) -> AsyncIterator[App]:
+async def open_app(
+    home: str | None, protocol: str, *, starts_turns: bool = True, over: Callable[[Config], Config] = _as_it_is
+) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
 
     Nothing is started half-configured; but a mistake in config.toml must not keep anybody from looking at what runs,
-    answering it or stopping it.
+    answering it or stopping it. `over` is what a protocol's own configuration puts in place of ours.
     """
     directory = home_directory(home, os.environ)
     # A core file would hold every key this process knows.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     make_home(directory)
-    config = _config(directory, starts_turns=starts_turns)
+    config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
         app = App(Path(directory), config, journal)

@@ -10,6 +10,8 @@ from typing import Any
 
 from quintet.app import App, WireFlags, open_app, wire_house
 from quintet.cli.invoke import Invocation, directory, positive
+from quintet.config import Config
+from quintet.config.kimi import Chosen, choose, read_kimi
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
 
@@ -24,9 +26,22 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
         "--session", "-S", default="", metavar="ID", help="the thread of this name; a new one if none is"
     )
     parser.add_argument("--yolo", "--auto-approve", "-y", action="store_true", help="ask for nothing")
-    parser.add_argument("--model", "-m", default="", help="provider/model")
+    parser.add_argument(
+        "--continue", "-C", dest="go_on", action="store_true", help="the thread used last in that directory"
+    )
+    parser.add_argument("--model", "-m", default="", help="one of Kimi's configuration, or provider/model")
+    parser.add_argument("--config-file", default="", metavar="FILE", help="Kimi's configuration, JSON or TOML")
+    parser.add_argument("--config", default="", metavar="TEXT", help="the same, as a text")
+    parser.add_argument("--agent-file", default="", metavar="FILE", help="an agent in Kimi's own form")
+    parser.add_argument(
+        "--skills-dir", action="append", default=[], metavar="DIR", help="skills of yours; may be repeated"
+    )
+    for name in ("--mcp-config-file", "--mcp-config"):
+        parser.add_argument(name, action="append", default=[], help="accepted; MCP servers are not started yet")
     parser.add_argument("--max-steps-per-turn", type=positive, metavar="N", help="model calls at most")
-    parser.add_argument("--thinking", action=argparse.BooleanOptionalAction, help="accepted; the model decides")
+    parser.add_argument(
+        "--thinking", action=argparse.BooleanOptionalAction, help="whether a model that can think shall"
+    )
     parser.add_argument(
         "--every-event", action="store_true", help="also events newer than the version the client declares"
     )
@@ -35,15 +50,26 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
     flags = invocation.flags
-    given = WireFlags(
-        work_dir=directory(flags.work_dir),
-        share_dir=_share_dir(),
-        session=flags.session,
-        yolo=flags.yolo,
-        model=flags.model,
-        max_steps=flags.max_steps_per_turn,
-    )
-    async with open_app(invocation.home, "wire") as app:
+    share_dir = _share_dir()
+    kimi = read_kimi(text=flags.config, file=flags.config_file, share_dir=share_dir)
+    chosen: list[Chosen] = []
+
+    def over(config: Config) -> Config:
+        chosen.append(choose(kimi, config, os.environ, model=flags.model, thinking=flags.thinking))
+        return chosen[-1].config
+
+    async with open_app(invocation.home, "wire", over=over) as app:
+        given = WireFlags(
+            work_dir=directory(flags.work_dir),
+            share_dir=share_dir,
+            session=flags.session,
+            yolo=flags.yolo or (kimi is not None and kimi.default_yolo),
+            model=chosen[-1].reference,
+            unsupported=chosen[-1].unsupported,
+            max_steps=flags.max_steps_per_turn or (kimi.max_steps if kimi else None),
+        )
+        if flags.mcp_config_file or flags.mcp_config:
+            app.log.line("wire: MCP servers were named, and this version starts none.")
         await _serve(app, given, stdio, gated=not flags.every_event)
     return 0
 

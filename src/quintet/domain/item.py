@@ -49,6 +49,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True)
     name: str
     input: str  # the JSON text exactly as the model wrote it
     partial: bool = False
+    own: str = ""  # the tool's own name, where the model knew it by another
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=True):
@@ -86,6 +87,11 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
     at_ms: int
     body: Body
     origin: str = ""  # the item this one was forked or imported from
+
+
+def tool_of(call: ToolCall) -> str:
+    """The tool's own name, whatever the model calls it."""
+    return call.own or call.name
 
 
 def text_of(body: Body) -> str:

@@ -28,6 +28,12 @@ class ToolSpec(msgspec.Struct, frozen=True):
     parameters: dict[str, Any]  # JSON Schema
     effect: Effect = Effect.NONE
     external: bool = False  # lives in the client that started the turn
+    own: str = ""  # the tool's own name, where it is offered under another
+
+    @property
+    def known_as(self) -> str:
+        """By which rules, grants, agents and the person's hooks know it, whatever the model calls it."""
+        return self.own or self.name
 
 
 class Confine(StrEnum):

@@ -12,7 +12,7 @@ import msgspec
 from quintet.domain.errors import STORAGE_ERRORS, Drifted, as_quintet_error
 from quintet.domain.event import AnyPayload, CheckpointSettled, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
-from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
+from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult, tool_of
 from quintet.domain.ports import Results, Tool
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.engine.call_context import CallContext
@@ -160,7 +160,7 @@ class Calls:
             drifted = not _same(prepared, now)
             if not drifted:
                 intent = ToolStarted(
-                    call.call_id, spec.name, spec.effect, prepared.title, prepared.digest, cleared.words
+                    call.call_id, spec.known_as, spec.effect, prepared.title, prepared.digest, cleared.words
                 )
                 await self._intend(call, intent)
                 await asyncio.sleep(0)  # a cancel that came meanwhile is heard before anything happens
@@ -191,8 +191,10 @@ class Calls:
         guarded = self._unguard(call)
         ended: list[AnyPayload] = []
         if guarded is not None:
-            ended.append(CheckpointSettled(call.call_id, call.name, guarded.secured.directory, exact=guarded.exact))
-        await self._feed.say(self._running.lease, *ended, ToolFinished(call.call_id, call.name, ResultStatus.DENIED))
+            ended.append(CheckpointSettled(call.call_id, tool_of(call), guarded.secured.directory, exact=guarded.exact))
+        await self._feed.say(
+            self._running.lease, *ended, ToolFinished(call.call_id, tool_of(call), ResultStatus.DENIED)
+        )
         self._started.discard(call.call_id)
         self._ran.discard(call.call_id)
 
@@ -208,11 +210,11 @@ class Calls:
 
     async def _prepare(self, call: ToolCall) -> tuple[Prepared, ToolSpec, Tool | None]:
         running, starter = self._running, self._running.starter
-        spec = next((s for s in running.specs() if s.name == call.name), None)
+        spec = running.offered(call.name)
         if spec is None:
             offered = ", ".join(s.name for s in running.specs())
             raise Refused(starter.withheld.get(call.name) or f"Tool `{call.name}` not found. Offered: {offered}.")
-        tool = starter.tools.get(call.name)
+        tool = starter.tools.get(call.name) or starter.spellings.own_tool(call.name)
         arguments = _arguments(call)
         cwd = running.thread.settings.cwd
         if tool is None:
@@ -258,7 +260,7 @@ class Calls:
         if call.call_id not in self._started:
             return [added]
         settled = [self._settled[call.call_id]] if call.call_id in self._settled else []
-        return [*settled, ToolFinished(call.call_id, call.name, outcome.status, elapsed_ms), added]
+        return [*settled, ToolFinished(call.call_id, tool_of(call), outcome.status, elapsed_ms), added]
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import msgspec
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.errors import STORAGE_ERRORS, QuintetError, as_quintet_error
 from quintet.domain.event import CheckpointMade, CheckpointSettled, Event, FilesRestored
-from quintet.domain.item import ToolCall
+from quintet.domain.item import ToolCall, tool_of
 from quintet.domain.ports import FileHistory
 from quintet.domain.tool import Effect, Prepared
 from quintet.engine.changes import inside, story_of
@@ -40,7 +40,7 @@ class Guarded:
         self.secured = secured
         self.exact = paths is not None
         self.paths = frozenset(os.path.join(secured.directory, path) for path in paths or ())
-        self.made = CheckpointMade(call.call_id, call.name, secured, self.exact)
+        self.made = CheckpointMade(call.call_id, tool_of(call), secured, self.exact)
         self.seq = 0  # of the fact, once it is committed
         self.background = False
         self.comparing: asyncio.Task[Compared] | None = None

@@ -25,6 +25,7 @@ DIFF_SHOWN = 200_000
 CHANGED = "it has changed since it was approved"
 WITH_NETWORK = "with network"
 HARD_TO_UNDO = "destructive: what it does is hard to undo"
+EXIT = "exit_plan_mode"
 PLANNING = (
     "Not in plan mode: nothing is changed until the person has agreed to a plan. Put one forward with exit_plan_mode."
 )
@@ -92,7 +93,8 @@ class Clearance:
 
     def _refused(self, verdict: PolicyVerdict, prepared: Prepared) -> Refused:
         if self._running.planning and verdict.rule == f"mode {Mode.READ_ONLY}":
-            return Refused(PLANNING, ResultStatus.DENIED)
+            name = self._running.starter.spellings.name_of(EXIT)
+            return Refused(PLANNING.replace(EXIT, name), ResultStatus.DENIED)
         why = prepared.unconfined if verdict.rule == REQUIRED else ""
         return Refused(f"Not allowed here ({verdict.rule}). {why}".strip(), ResultStatus.DENIED)
 
@@ -146,7 +148,7 @@ class Clearance:
             HARD_TO_UNDO if verdict.destructive else "",
         ]
         request = Approval(
-            tool=spec.name,
+            tool=spec.known_as,
             title=prepared.title,
             command=prepared.command,
             cwd=prepared.cwd,

@@ -61,7 +61,7 @@ def cover(
 def _about(grant: Grant, spec: ToolSpec) -> bool:
     if grant.subject is Subject.EFFECT:
         return spec.effect is not Effect.NONE and grant.pattern == (spec.effect.value,)
-    return grant.tool == spec.name
+    return grant.tool == spec.known_as
 
 
 def _cover_command(
@@ -180,7 +180,7 @@ def offers(spec: ToolSpec, call: Prepared, parsed: ParsedCommand) -> tuple[Grant
         return ()
     else:
         subject, pattern = Subject.TOOL, ()
-    return tuple(GrantOffer(spec.name, subject, pattern, s, exact, call.network, scripts) for s in scopes)
+    return tuple(GrantOffer(spec.known_as, subject, pattern, s, exact, call.network, scripts) for s in scopes)
 
 
 def _command_pattern(call: Prepared, parsed: ParsedCommand) -> tuple[Argv, bool]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from quintet.domain.event import CheckpointSettled, Event
-from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult
+from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult, tool_of
 
 READERS = frozenset({"read"})  # tools whose `path` is a file they show to the model
 LISTED = 100  # names of each list
@@ -33,7 +33,12 @@ def files_seen(items: Sequence[Item], checkpoints: Iterable[Event], cwd: str) ->
         elif isinstance(item.body, ToolResult):
             result = item.body
             call = calls.get(result.call_id)
-            if call is not None and call.name in READERS and result.status is ResultStatus.OK and (path := _path(call)):
+            if (
+                call is not None
+                and tool_of(call) in READERS
+                and result.status is ResultStatus.OK
+                and (path := _path(call))
+            ):
                 _use(read, path, cwd)
             for path in (*result.changed_files, *changes.get(result.call_id, ())):
                 _use(modified, path, cwd)

@@ -92,22 +92,32 @@ class TurnHooks:
                 self._due.setdefault(hook.event, []).append(hook)
             self._trust = HookTrust(whole.feed, whole.interactions, whole.commands, running)
 
-    def due(self, event: HookEvent, target: str = "") -> list[Due]:
+    def due(self, event: HookEvent, target: str = "", own: str = "") -> list[Due]:
+        """A client's hooks know its names, those that a person wrote know the tools' own."""
         hooks = self._due.get(event)
         if not hooks or (event in _ONLY_OF_ROOTS and self._running.thread.parent):
             return []
-        return [hook for hook in hooks if hook.matcher.fits(target)]
+        return [h for h in hooks if h.matcher.fits(own if own and isinstance(h, Hook) else target)]
 
     async def fire(
-        self, event: HookEvent, target: str, fields: dict[str, Any], *, call_id: str = "", blockable: bool = True
+        self,
+        event: HookEvent,
+        target: str,
+        fields: dict[str, Any],
+        *,
+        call_id: str = "",
+        blockable: bool = True,
+        own: tuple[str, dict[str, Any]] | None = None,
     ) -> HookVerdict:
-        """Ask whoever is to be asked at this moment, and wait for all of them. The fields are what they are told."""
-        due = self.due(event, target)
+        """Ask whoever is to be asked at this moment, and wait for all of them. The fields are what they are told; `own`
+        is target and fields for those that know the tools' own names."""
+        due = self.due(event, target, own[0] if own else "")
         if not due or self._whole is None:
             return ALLOWED
         feed, running = self._whole.feed, self._running
         told = given(event, scope_of(running), fields)
         request = feed.redactor.struct(HookRequest("", event, target, told))
+        ours = feed.redactor.struct(HookRequest("", event, *_asked(event, running, own))) if own else request
 
         async def say(payload: AnyPayload) -> None:
             await feed.say(running.lease, payload)
@@ -115,7 +125,7 @@ class TurnHooks:
         async def ask(hook: Due) -> HookVerdict:
             if isinstance(hook, HookSubscription):
                 return await self._client(hook, request, call_id)
-            return await self._command(hook, request.input)
+            return await self._command(hook, ours.input)
 
         moment = Moment(event, target, call_id, blockable)
         return await Round(moment, due, say, self._whole.tell).heard(ask, feed.clock.monotonic_s)
@@ -143,6 +153,10 @@ class TurnHooks:
         if decision.verdict is Verdict.DENY:
             return blocked(decision.reason, hook.source)
         return HookVerdict(problem=decision.reason)  # allowed; with words where the client itself has failed
+
+
+def _asked(event: HookEvent, running: RunningTurn, own: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    return own[0], given(event, scope_of(running), own[1])
 
 
 def scope_of(running: RunningTurn) -> HookScope:

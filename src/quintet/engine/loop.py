@@ -168,7 +168,14 @@ class Loop:
             await self._spending.allow(model)
             self._steps += 1
             request = self._request()
-            step = self._step = Step(self._feed, self._running.lease, self._steps, model, self._call_ids)
+            step = self._step = Step(
+                self._feed,
+                self._running.lease,
+                self._steps,
+                model,
+                self._call_ids,
+                self._running.starter.spellings.own_names,
+            )
             chunks = self._models.provider.stream(request)
             try:
                 await step.run(chunks)
@@ -203,6 +210,7 @@ class Loop:
             plan_mode=running.planning,
             subagent=running.above is not None,
             answer_form=form.words if form else "",
+            named=running.starter.spellings.name_of,
         )
 
     def _request(self) -> ModelRequest:
@@ -211,7 +219,7 @@ class Loop:
         return ModelRequest(
             model=self._models.model.partition("/")[2],
             instructions=self._prompt(),
-            items=self._context.for_model(),
+            items=self._running.starter.spellings.respelled(self._context.for_model()),
             tools=self._running.specs(),
             thread=self._running.thread.id,
             restarts=self._running.starter.restarts,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from quintet.domain.errors import STORAGE_ERRORS, Denied, QuintetError
 from quintet.domain.hook import HookEvent, HookVerdict
 from quintet.domain.interaction import Approval, Question, Request
-from quintet.domain.item import ResultStatus, TextPart, ToolCall
+from quintet.domain.item import ResultStatus, TextPart, ToolCall, tool_of
 from quintet.domain.tool import ToolOutcome
 from quintet.engine.hooks import AllHooks, TurnHooks
 
@@ -63,22 +63,31 @@ class Moments:
 
     # --- calls ---------------------------------------------------------------------------------------------------
     def hears_calls(self, call: ToolCall) -> bool:
-        return bool(self._hooks.due(HookEvent.BEFORE_TOOL, call.name))
+        return bool(self._hooks.due(HookEvent.BEFORE_TOOL, call.name, tool_of(call)))
 
     async def before_call(self, call: ToolCall) -> HookVerdict:
-        return await self._hooks.fire(HookEvent.BEFORE_TOOL, call.name, _told(call), call_id=call.call_id)
+        told, own = self._told(call)
+        return await self._hooks.fire(HookEvent.BEFORE_TOOL, call.name, told, call_id=call.call_id, own=own)
 
     async def after_call(self, call: ToolCall, outcome: ToolOutcome) -> ToolOutcome:
         """A block's reason goes to the model, beside what came of the call."""
         fine = outcome.status is ResultStatus.OK
         event = HookEvent.AFTER_TOOL if fine else HookEvent.AFTER_TOOL_FAILED
-        if not self._hooks.due(event, call.name):
+        if not self._hooks.due(event, call.name, tool_of(call)):
             return outcome
-        told = _told(call) | {"tool_output" if fine else "error": outcome.text}
-        verdict = await self._hooks.fire(event, call.name, told, call_id=call.call_id)
+        came = {"tool_output" if fine else "error": outcome.text}
+        told, (name, own) = self._told(call)
+        verdict = await self._hooks.fire(event, call.name, told | came, call_id=call.call_id, own=(name, own | came))
         if not verdict.blocks:
             return outcome
         return replace(outcome, text=f"{outcome.text}\n\n[a hook says: {verdict.reason}]")
+
+    def _told(self, call: ToolCall) -> tuple[dict[str, Any], tuple[str, dict[str, Any]]]:
+        """What hooks are told of a call: as the model wrote it, and under the tool's own name."""
+        given = msgspec.json.decode(call.input or "{}")
+        name, own = self._running.starter.spellings.own_call(call.name, given)
+        fields = {"tool_name": call.name, "tool_input": given, "tool_call_id": call.call_id}
+        return fields, (name, fields | {"tool_name": name, "tool_input": own})
 
     # --- compaction ----------------------------------------------------------------------------------------------
     async def before_compaction(self, trigger: str, tokens: int) -> Denied | None:
@@ -120,7 +129,3 @@ class Moments:
             task.cancel()
         await asyncio.gather(*self._notices, return_exceptions=True)
         self._notices.clear()
-
-
-def _told(call: ToolCall) -> dict[str, Any]:
-    return {"tool_name": call.name, "tool_input": msgspec.json.decode(call.input or "{}"), "tool_call_id": call.call_id}

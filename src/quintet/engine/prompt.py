@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from quintet.domain.agent import Agent
 from quintet.domain.surroundings import Surroundings
@@ -12,6 +13,7 @@ PLANNING = (
     "You are in plan mode: look at whatever you need, change nothing, and put a plan the person can agree to forward "
     "with exit_plan_mode. If nobody agrees to it, end with the plan as your answer."
 )
+EXIT = "exit_plan_mode"
 SUBAGENT = (
     "You work for another agent, which gave you your task and sees nothing but your last answer: put everything it "
     "needs into that. You cannot ask anybody; where something stays open, say so there."
@@ -31,8 +33,10 @@ def system_text(
     plan_mode: bool = False,
     answer_form: str = "",
     subagent: bool = False,
+    named: Callable[[str], str] = str,
 ) -> str:
-    """Stable parts first: what changes rarely stands before what changes more often."""
+    """Stable parts first: what changes rarely stands before what changes more often. `named` gives the name under which
+    the model knows a tool."""
     parts = [agent.instructions if agent.instructions and not agent.of_project else INSTRUCTIONS]
     if subagent:
         parts.append(SUBAGENT)
@@ -41,15 +45,15 @@ def system_text(
         parts.append(PROJECT_WORDS)
     if agent.of_project and agent.instructions:
         parts.append(f"# Instructions of the agent {agent.name}\n{_projects(agent.instructions)}")
-    parts += _around(around, project)
+    parts += _around(around, project, named("read_skill"))
     if plan_mode:
-        parts.append(PLANNING)
+        parts.append(PLANNING.replace(EXIT, named(EXIT)))
     if answer_form:
         parts.append(answer_form)
     return "\n\n".join(parts)
 
 
-def _around(around: Surroundings, project: str) -> list[str]:
+def _around(around: Surroundings, project: str, read_skill: str) -> list[str]:
     parts = []
     if around.facts:
         parts.append("# Where you are\n" + "\n".join(f"- {name}: {value}" for name, value in around.facts))
@@ -64,7 +68,7 @@ def _around(around: Surroundings, project: str) -> list[str]:
         listed = "\n".join(
             f"- {s.name}{' (of the project)' if s.of_project else ''}: {s.description}" for s in around.skills
         )
-        parts.append(f"# Skills (read one with the tool `read_skill` before you use it)\n{listed}")
+        parts.append(f"# Skills (read one with the tool `{read_skill}` before you use it)\n{listed}")
     if around.memory:
         parts.append(f"# What you remember\n{around.memory.strip()}")
     if around.left_out:

@@ -40,7 +40,7 @@ class Rule(msgspec.Struct, frozen=True):
         return f"{self.text} in {self.file}" if self.file else self.text
 
     def about(self, spec: ToolSpec) -> bool:
-        return self.tool in (spec.name, "*")
+        return self.tool in (spec.known_as, "*")
 
     def fits(self, argv: Sequence[str]) -> bool:
         """Word by word. An unknown word fits only the star."""

@@ -61,7 +61,7 @@ class RunningTurn:
 
     @property
     def may_delegate(self) -> bool:
-        return TOOL in self.starter.tools and self.thread.depth < DEEPEST and may_use(self.agent, TOOL)
+        return self.starter.has(TOOL) and self.thread.depth < DEEPEST and may_use(self.agent, TOOL)
 
     def upwards(self) -> Iterator[RunningTurn]:
         """This turn, the one it works for, and so on."""
@@ -80,8 +80,13 @@ class RunningTurn:
         hidden = NOT_BELOW if self.above else frozenset[str]()
         if not self.may_delegate:
             hidden |= {TOOL}
-        offered = (s for s in self.starter.specs() if may_use(self.agent, s.name) and s.name not in hidden)
-        return tuple(offering(spec, self.others) if spec.name == TOOL else spec for spec in offered)
+        offered = (s for s in self.starter.specs() if may_use(self.agent, s.known_as) and s.known_as not in hidden)
+        return tuple(offering(spec, self.others) if spec.known_as == TOOL else spec for spec in offered)
+
+    def offered(self, name: str) -> ToolSpec | None:
+        """The tool a model means; also by its own name where it was offered under another."""
+        specs = self.specs()
+        return next((s for s in specs if s.name == name), None) or next((s for s in specs if s.own == name != ""), None)
 
     async def work(self, work: asyncio.Task[None]) -> None:
         """Run until done, failed or stopped. A stop that came before the work began still stops it."""

@@ -12,6 +12,7 @@ from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.answer_form import AnswerForm
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
+from quintet.engine.spelling import Spellings
 from quintet.engine.spending import Budget
 
 DEFAULT_MAX_STEPS = 100
@@ -43,6 +44,7 @@ class Starter:
         self.principal = principal
         self.models = models
         self.tools = {tool.spec.name: tool for tool in tools}
+        self.spellings = Spellings(tools)
         self.mode = mode
         self.model = model
         # A client's tool never shadows a built-in one.
@@ -61,6 +63,10 @@ class Starter:
         self.restarts = restarts  # who watches can begin an answer anew when it breaks off
         self.keeps_steers = keeps_steers  # those the model never got, since the turn was stopped, stay in the thread
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
+
+    def has(self, own: str) -> bool:
+        """Whether the tool is there, under whichever name."""
+        return self.spellings.name_of(own) in self.tools
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, always in the same order so that its prompt prefix stays the same."""

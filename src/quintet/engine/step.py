@@ -6,7 +6,7 @@ Only emits; decides nothing about tools.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.event import (
@@ -45,11 +45,15 @@ class _Growing:
     """An item that is still being streamed."""
 
     def __init__(
-        self, kind: type[TextDelta] | type[ReasoningDelta] | type[ToolInputDelta], call: ToolStart | None
+        self,
+        kind: type[TextDelta] | type[ReasoningDelta] | type[ToolInputDelta],
+        call: ToolStart | None,
+        own: str = "",
     ) -> None:
         self.id = new_id("itm")
         self.kind = kind
         self.call = call
+        self.own = own  # name of the tool that is called
         self.pieces: list[str] = []
         self.said = 0
         self.signature = ""
@@ -64,14 +68,23 @@ class _Growing:
     def body(self, *, partial: bool) -> Body:
         text = "".join(self.pieces)
         if self.call is not None:
-            return ToolCall(self.call.call_id, self.call.name, text, partial)
+            return ToolCall(self.call.call_id, self.call.name, text, partial, self.own)
         if self.kind is TextDelta:
             return AssistantMessage(text, partial)
         return Reasoning(text, self.signature, partial)
 
 
 class Step:
-    def __init__(self, feed: Feed, lease: Lease, number: int, model: str, taken_call_ids: set[str]) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        lease: Lease,
+        number: int,
+        model: str,
+        taken_call_ids: set[str],
+        own_names: Mapping[str, str] | None = None,
+    ) -> None:
+        """`own_names`: of tools that the model knows by other ones."""
         self.id = new_id("stp")
         self.number = number
         self.calls: list[ToolCall] = []
@@ -83,6 +96,8 @@ class Step:
         self._lease = lease
         self._model = model
         self._taken = taken_call_ids
+        self._own_names = own_names or {}
+        self.message_id = ""
         self._growing: _Growing | None = None
         self._open_calls: dict[str, _Growing] = {}
         self._renamed: dict[str, str] = {}
@@ -108,7 +123,7 @@ class Step:
                 since_breath = 0
                 await self._feed.room(self._lease)
         done = self._closed_items()
-        finished = StepFinished(self.id, self.number, self._model, self.finish, self.usage)
+        finished = StepFinished(self.id, self.number, self._model, self.finish, self.usage, message_id=self.message_id)
         await self._add(done, finished)
 
     def cut_off(self, error: ErrorInfo | None) -> list[AnyPayload]:
@@ -134,8 +149,9 @@ class Step:
                 self._grow_call(call_id, text)
             case UsageChunk(usage=usage):
                 self.usage = usage
-            case FinishChunk(reason=reason):
+            case FinishChunk(reason=reason, message_id=message_id):
                 self.finish = reason
+                self.message_id = storable(message_id)
             case RetryChunk():
                 self._begin_anew()
                 said = (chunk.attempt, chunk.wait_s, chunk.reason, chunk.kind, chunk.most, chunk.status)
@@ -155,7 +171,7 @@ class Step:
             unique = new_id("cal")  # some servers repeat ids; results are matched by them, so they must differ
         self._taken.add(unique)
         self._renamed[start.call_id] = unique
-        self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, name))
+        self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, name), self._own_names.get(name, ""))
 
     def _grow_call(self, call_id: str, text: str) -> None:
         growing = self._open_calls.get(self._renamed.get(call_id, call_id))

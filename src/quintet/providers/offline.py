@@ -11,7 +11,16 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 import msgspec
 
 from quintet.domain.ids import new_id
-from quintet.domain.item import AssistantMessage, Item, ResultStatus, ToolCall, ToolResult, UserMessage, text_of
+from quintet.domain.item import (
+    AssistantMessage,
+    Item,
+    ResultStatus,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    text_of,
+    tool_of,
+)
 from quintet.domain.model import (
     Chunk,
     Finish,
@@ -45,7 +54,7 @@ class OfflineProvider:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         message, since = _last_message(request.items)
         wish = _next(_wish(message), since)
-        if isinstance(wish, Call) and all(tool.name != wish.tool for tool in request.tools):
+        if isinstance(wish, Call) and all(tool.known_as != wish.tool for tool in request.tools):
             wish = Speak(f"That needs the tool `{wish.tool}`, which is not offered in this turn.")
         for chunk in _chunks(wish):
             yield chunk
@@ -104,7 +113,7 @@ def _told(call: ToolCall, result: ToolResult) -> str:
 
 def _success(call: ToolCall, result: ToolResult, text: str) -> str:
     given = _arguments(call)
-    match call.name:
+    match tool_of(call):
         case "read":
             return f"{given.get('path', 'The file')}:\n\n{text}"
         case "shell":

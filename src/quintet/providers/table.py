@@ -15,6 +15,7 @@ from quintet.domain.model import ModelInfo
 from quintet.domain.ports import Provider
 from quintet.providers.catalog import Entry, Known, known, of_host, thoughts_in_limit
 from quintet.providers.dialect import Dialect
+from quintet.providers.echo import EchoProvider, scripts_in
 from quintet.providers.keys import Keys, KeySource, NothingStored, StoredKeys
 from quintet.providers.offline import OfflineProvider
 from quintet.providers.script import parse_script
@@ -211,7 +212,10 @@ class ModelTable:
         path = os.path.join(self._directory, os.path.expanduser(settings.script))
         try:
             with open(path, encoding="utf-8") as file:
-                script = parse_script(file.read(), path)
+                text = file.read()
+            if (answers := scripts_in(text)) is not None:
+                return EchoProvider(name, answers, max_retries=settings.max_retries)
+            script = parse_script(text, path)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise self._unknown(wanted, f"its script {path} cannot be read: {reason}") from error

@@ -93,7 +93,12 @@ class AskUserTool:
             return ToolOutcome(words, ResultStatus.DENIED, "not answered")
         pairs = zip(given.questions, answers, strict=False)
         text = "\n".join(f"{asked.question} -> {', '.join(chosen) or '(nothing chosen)'}" for asked, chosen in pairs)
-        return ToolOutcome(text, message=one_line("; ".join(", ".join(chosen) for chosen in answers)))
+        shown = [{"question": a.question, "chosen": list(c)} for a, c in zip(given.questions, answers, strict=False)]
+        return ToolOutcome(
+            text,
+            message=one_line("; ".join(", ".join(chosen) for chosen in answers)),
+            display=({"type": "answers", "items": shown},),
+        )
 
 
 def _question(asked: Asked) -> QuestionItem:

@@ -71,13 +71,14 @@ def carry_out(tool: str, change_now: Callable[[], Change], prepared: Prepared, s
 
 def _told(change: Change, diff: str) -> ToolOutcome:
     place = change.place
+    size = len(change.after.encode())
     body = diff.split("\n")[2:]
     plus, minus = (sum(line.startswith(mark) for line in body) for mark in "+-")
     return ToolOutcome(
         change.words,
         ResultStatus.OK,
         message=f"{place.shown} (+{plus} -{minus})",
-        display=({"type": "diff", "path": place.path, "hunks": hunks(change.before, change.after)},),
+        display=({"type": "diff", "path": place.path, "hunks": hunks(change.before, change.after), "bytes": size},),
         changed_files=(place.path,),
         diff=diff,
     )

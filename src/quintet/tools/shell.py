@@ -185,7 +185,9 @@ class ShellTool:
             f"Started in the background as {name}, for at most {child.timeout_s:g} s. "
             f"See its output with shell_output, end it with shell_stop."
         )
-        return ToolOutcome(text, message=f"runs in the background as {name}", display=(block(command, None),))
+        return ToolOutcome(
+            text, message=f"runs in the background as {name}", display=(block(command, None) | {"task": name},)
+        )
 
     async def _run(
         self, child: Child, profile: Profile | None, receive: Receiver, started: Callable[[], None] = lambda: None

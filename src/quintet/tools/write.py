@@ -16,13 +16,14 @@ from quintet.workspace.seen import Seen
 
 SPEC = ToolSpec(
     "write",
-    "Write a text file of the workspace as a whole; directories above it are made. To change a part of an existing "
-    "file use `edit`.",
+    "Write a text file of the workspace as a whole, or add to its end; directories above it are made. To change a "
+    "part of an existing file use `edit`.",
     {
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
             "content": {"type": "string", "description": "Everything the file shall hold."},
+            "append": {"type": "boolean", "description": "Add the content to what is there instead."},
         },
         "required": ["path", "content"],
         "additionalProperties": False,
@@ -34,6 +35,7 @@ SPEC = ToolSpec(
 class WriteArguments(Arguments, frozen=True):
     path: str
     content: str
+    append: bool = False
 
 
 class WriteTool:
@@ -64,4 +66,8 @@ class WriteTool:
         if size > TEXT_LIMIT:
             raise Invalid(f"The content is larger than {TEXT_LIMIT // 1024 // 1024} MiB.")
         before = text_at(place)
+        if given.append and before is not None:
+            if size + len(before.encode()) > TEXT_LIMIT:
+                raise Invalid(f"The file would grow beyond {TEXT_LIMIT // 1024 // 1024} MiB.")
+            return Change(place, before, before + given.content, f"Added to {place.shown}.")
         return Change(place, before, given.content, f"{'Created' if before is None else 'Wrote'} {place.shown}.")

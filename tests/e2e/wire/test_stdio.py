@@ -15,7 +15,7 @@ from tests.faults.processes import QUINTET, environment, write_home
 
 SAYS = 'scope: turn\nthink: "hm"\ntext: "one "\ntext: "two"\nusage: in=30 out=2 cached=10\n'
 HOLDS = 'scope: turn\ntext: "begin "\nuntil: never\n'
-ASKS = 'scope: turn\ntool_call: shell {"command": "echo hi > made"}\n---\ntext: "end"\n'
+ASKS = 'scope: turn\ntool_call: Shell {"command": "echo hi > made"}\n---\ntext: "end"\n'
 
 
 def client(tmp_path: Path, script: str = SAYS, *flags: str, **more: str) -> WireClient:

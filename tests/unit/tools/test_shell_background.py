@@ -68,7 +68,9 @@ async def test_it_returns_at_once_and_the_words_say_how_to_look_and_stop(shelf: 
     assert "shell_output" in done.text
     assert "shell_stop" in done.text
     assert "3600 s" in done.text
-    assert done.display == ({"type": "shell", "command": "echo on; sleep 300"},)
+    (shown,) = done.display
+    assert shown == {"type": "shell", "command": "echo on; sleep 300", "task": shown["task"]}
+    assert str(shown["task"]) in done.text
 
 
 async def test_each_look_gives_what_is_new_and_says_that_it_runs(shelf: Shelf) -> None:

@@ -18,7 +18,7 @@ async def test_a_new_file_is_made_with_the_directories_above_it(use, workspace):
     assert done.changed_files == (str(target),)
     assert done.diff == "--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
     hunk = {"old_line": 1, "new_line": 1, "before": "", "after": "one\ntwo\n"}
-    assert done.display == ({"type": "diff", "path": str(target), "hunks": [hunk]},)
+    assert done.display == ({"type": "diff", "path": str(target), "hunks": [hunk], "bytes": target.stat().st_size},)
 
 
 async def test_preparing_changes_nothing_and_shows_the_diff(tools, workspace):
@@ -131,3 +131,16 @@ async def test_a_disk_that_refuses_leaves_the_old_file_and_nothing_else(use, wor
     assert done.text == "a: No space left on device."
     assert os.listdir(workspace) == ["a"]
     assert (workspace / "a").read_text() == "old"
+
+
+async def test_what_is_appended_follows_what_is_there(use, workspace):
+    (workspace / "log").write_text("one\n")
+    done = await use("write", path="log", content="two\n", append=True)
+    assert (workspace / "log").read_text() == "one\ntwo\n"
+    assert done.text == "Added to log."
+    assert done.display[0]["bytes"] == 8
+
+
+async def test_what_is_appended_to_no_file_makes_one(use, workspace):
+    assert (await use("write", path="new", content="one", append=True)).text == "Created new."
+    assert (workspace / "new").read_text() == "one"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Block = dict[str, Any]
+# What holds for every command that is asked for; a note that says anything else is shown.
+USUAL = frozenset({"sandboxed: writes the working directory, no network"})
 
 
 def brief(text: str) -> Block:
@@ -19,20 +23,51 @@ def todo(items: list[dict[str, str]]) -> Block:
     return {"type": "todo", "items": [{"title": i["text"], "status": i["status"]} for i in items]}
 
 
-def diffs(unified: str) -> list[Block]:
-    """One block per file. What lies between hunks is not there: only what changes, with the lines around it."""
+def task(name: str, command: str) -> Block:
+    return {"type": "background_task", "task_id": name, "kind": "bash", "status": "running", "description": command}
+
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+def diffs(unified: str, paths: Sequence[str] = ()) -> list[Block]:
+    """One block per hunk: what changes, with the lines around it. `paths` are the whole paths of the files."""
     blocks: list[Block] = []
-    for line in unified.splitlines(keepends=True):
+    lines = iter(unified.splitlines(keepends=True) if unified else ())
+    path = ""
+    for line in lines:
         if line.startswith("--- "):
-            blocks.append({"type": "diff", "path": "", "old_text": "", "new_text": "", "is_summary": False})
-        elif line.startswith("+++ ") and blocks and not blocks[-1]["path"]:
-            blocks[-1]["path"] = line[4:].strip().removeprefix("b/")
-        elif blocks and line[:1] in (" ", "-", "+"):
-            if line[0] != "+":
-                blocks[-1]["old_text"] += line[1:]
-            if line[0] != "-":
-                blocks[-1]["new_text"] += line[1:]
+            name = next(lines, "+++ ")[4:].strip()
+            path = (line[4:].strip() if name == "/dev/null" else name)[2:]
+        elif found := _HUNK.match(line):
+            whole = next((p for p in paths if p == path or p.endswith(f"/{path}")), path)
+            blocks.append(_hunk(whole, found, lines))
     return blocks
+
+
+def _hunk(path: str, head: re.Match[str], lines: Iterator[str]) -> Block:
+    """As many lines as its head says, so that no line of a file passes for one of the diff."""
+    old_start, old, new_start, new = (int(n) if n else 1 for n in head.groups())
+    before: list[str] = []
+    after: list[str] = []
+    while len(before) < old or len(after) < new:
+        line = next(lines, "")
+        if not line:
+            break  # it was cut off
+        text = line[1:].removesuffix("\n")
+        if line[0] in " -":
+            before.append(text)
+        if line[0] in " +":
+            after.append(text)
+    return {
+        "type": "diff",
+        "path": path,
+        "old_text": "\n".join(before),
+        "new_text": "\n".join(after),
+        "old_start": max(1, old_start),
+        "new_start": max(1, new_start),
+        "is_summary": False,
+    }
 
 
 def known(block: Block) -> Block:

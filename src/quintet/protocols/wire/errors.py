@@ -10,6 +10,8 @@ from quintet.rpc.messages import BadMessage, ErrorResponse, WireError
 PARSE, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 WRONG_STATE, NO_MODEL, NOT_SUPPORTED, PROVIDER, LOGIN_EXPIRED = -32000, -32001, -32002, -32003, -32004
 
+UNSET = "(none)/(none)"  # the reference of a client's configuration that names no usable model
+
 IN_PROGRESS = "An agent turn is already in progress"
 NONE_IN_PROGRESS = "No agent turn is in progress"
 
@@ -62,7 +64,9 @@ class Failed(Exception):
 def of_info(info: ErrorInfo) -> WireError:
     code = BY_CODE.get(info.code, INTERNAL)
     if code == NO_MODEL:
-        return _error(code, "LLM is not set", f"{info.message} {info.next_step}".strip())
+        # Of a model that was never chosen there is nothing more to say, and some compare the whole error.
+        words = None if info.data.get("model") == UNSET else f"{info.message} {info.next_step}".strip()
+        return _error(code, "LLM is not set", words)
     return _error(code, _TEXTS.get(info.code) or f"{info.message} {info.next_step}".strip())
 
 

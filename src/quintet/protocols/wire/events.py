@@ -113,7 +113,7 @@ class Projection:
     def _status(self, said: ev.StepFinished) -> wire.StatusUpdate:
         usage = said.usage
         if usage is None or usage.input_tokens is None:
-            return wire.StatusUpdate()
+            return wire.StatusUpdate(message_id=said.message_id or None)
         read, written = usage.cached_tokens or 0, usage.cache_written_tokens or 0
         other = max(0, usage.input_tokens - read - written)
         window = self._options.window(said.model)
@@ -122,6 +122,7 @@ class Projection:
             context_tokens=usage.input_tokens,
             max_context_tokens=window,
             token_usage=wire.TokenUsage(other, usage.output_tokens or 0, read, written),
+            message_id=said.message_id or None,
         )
 
     def _compaction_started(self, said: ev.CompactionStarted) -> list[Out]:
@@ -172,13 +173,13 @@ class Projection:
             case Approval() as approval:
                 shown = self._options.names.approval(approval)
                 return wire.ApprovalRequest(
-                    asked.id,
+                    public_id(asked.id),
                     asked.call_id,
                     shown.sender,
                     shown.action,
                     shown.description,
                     shown.display,
-                    source_id=asked.turn,
+                    source_id=public_id(asked.turn),
                     agent_id=self._subagent or None,
                     subagent_type=asked.subagent or self._agent or None,
                 )
@@ -194,7 +195,7 @@ class Projection:
                     )
                     for item in items
                 ]
-                return wire.QuestionRequest(asked.id, asked.call_id, questions)
+                return wire.QuestionRequest(public_id(asked.id), asked.call_id, questions)
             case HookRequest(subscription=hook, event=event, target=target, input=given):
                 return wire.HookRequest(hook_request_id(asked.id), hook, event.value, target, given)
 
@@ -264,9 +265,11 @@ def _text(text: str) -> Message:
 
 def _response(asked: Interaction, decision: Decision) -> wire.ApprovalResponse:
     if decision.verdict is not Verdict.ALLOW:
-        return wire.ApprovalResponse(asked.id, "reject", "" if decision.by == ENGINE else decision.reason)
+        return wire.ApprovalResponse(public_id(asked.id), "reject", "" if decision.by == ENGINE else decision.reason)
     remembered = decision.grant and decision.by.protocol == "wire"
-    return wire.ApprovalResponse(asked.id, "approve_for_session" if remembered else "approve", decision.reason)
+    return wire.ApprovalResponse(
+        public_id(asked.id), "approve_for_session" if remembered else "approve", decision.reason
+    )
 
 
 def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
@@ -274,6 +277,12 @@ def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
     return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
+
+
+def public_id(core_id: str) -> str:
+    """In the form of a UUID, as clients have always seen them; always the same one."""
+    digits = hashlib.sha256(core_id.encode()).hexdigest()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32]))
 
 
 def hook_request_id(interaction: str) -> str:

@@ -15,6 +15,7 @@ from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.house import House
 from quintet.protocols.wire.pending import ask_again
 from quintet.protocols.wire.schemas import wrong_with
+from quintet.protocols.wire.slash import infos
 from quintet.rpc.call import Call, Reply
 from quintet.rpc.rows import Family
 
@@ -38,7 +39,7 @@ async def initialize(call: Call[Client], params: wire.InitializeParams) -> Reply
     result = wire.InitializeResult(
         wire.VERSION,
         wire.ServerInfo(wire.NAME, client.house.version),
-        client.house.slash.infos(),
+        infos(client.house.commands),
         wire.ServerCapabilities(),
         wire.HooksInfo([event.value for event in HookEvent], _configured(client)),
         _take_tools(client, params.external_tools) if params.external_tools else UNSET,

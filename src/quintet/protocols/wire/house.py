@@ -10,13 +10,13 @@ from quintet.domain.ports import Tool
 from quintet.domain.principal import local
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
+from quintet.engine.commands import Commands
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.protocols.wire.names import Names
-from quintet.protocols.wire.slash import SlashCommands
 
 ME = local("wire")
 
@@ -47,7 +47,8 @@ class House:
         configured_hooks: Mapping[str, int],
         window: Callable[[str], int | None] = lambda model: None,
         names: Names | None = None,
-        slash: SlashCommands | None = None,
+        commands: Commands | None = None,
+        unsupported: str = "",
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
@@ -58,7 +59,8 @@ class House:
         self.configured_hooks = configured_hooks
         self.window = window
         self.names = names or Names()
-        self.slash = slash or SlashCommands()
+        self.commands = commands or Commands()
+        self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
         self.log = log
         self._thread: Thread | None = None
 

@@ -19,6 +19,14 @@ def core_parts(given: wire.UserInput) -> tuple[Part, ...]:
     return tuple(_part(part) for part in given) or (TextPart(""),)
 
 
+def plain_text(given: wire.UserInput) -> str:
+    """What was said, where it is nothing but text."""
+    if isinstance(given, str):
+        return given
+    texts = [part.text for part in given if isinstance(part, wire.TextPart)]
+    return " ".join(texts) if len(texts) == len(given) else ""
+
+
 def _part(part: wire.ContentPart) -> Part:
     match part:
         case wire.TextPart(text=text):

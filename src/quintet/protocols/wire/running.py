@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import Denied, Invalid, QuintetError
 from quintet.domain.event import Event, TurnFinished, TurnStarted
-from quintet.domain.item import Part
+from quintet.domain.item import Part, TextPart
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState, WhenBusy
 from quintet.engine.starter import Starter
 from quintet.engine.subscription import Subscription
+from quintet.engine.turns import Started
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import Failed, NotSupported
 from quintet.protocols.wire.events import Asked, Options, Out, Settled, refused_input
 from quintet.protocols.wire.house import ME
-from quintet.protocols.wire.inputs import core_parts, lacks
+from quintet.protocols.wire.inputs import core_parts, lacks, plain_text
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.requests import Requests
+from quintet.protocols.wire.slash import carry_out
 from quintet.protocols.wire.tree import Tree
 from quintet.rpc.connection import Connection
 
@@ -32,6 +35,8 @@ class Running:
         self._input = user_input
         self._turn: Turn | None = None
         self._cancelled = False
+        self._said: tuple[Part, ...] = ()
+        self._last_words = ""
         self._cancelling: asyncio.Task[None] | None = None
         self.begun = asyncio.Event()  # the turn runs, or is over: it can be steered, or never will be
         self._requests = Requests(connection, client.house)
@@ -40,17 +45,32 @@ class Running:
         """The whole turn. When this returns, everything the client is to be told of it has been sent."""
         house = self.client.house
         try:
-            if isinstance(self._input, str) and (named := house.slash.find(self._input)) is not None:
-                command, words = named
-                await self.whole(lambda: command.run(self, words))
-                return wire.PromptResult("cancelled" if self._cancelled else "finished")
+            called = house.commands.meant(plain_text(self._input))
+            if called is not None and (done := await carry_out(self, called)) is not None:
+                return done
             thread = await house.thread()
             starter = self.client.starter()
             await self._refuse_unfit(starter, thread)
-            finished = await self._run(thread, core_parts(self._input), starter)
+            parts = self._said or core_parts(self._input)
+            start = house.turns.start
+            return result_of(
+                await self._run(thread, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.REJECT))
+            )
         finally:
             self.begun.set()
-        return result_of(finished)
+
+    def says(self, words: str) -> None:
+        """What the model is given in place of what the client sent."""
+        self._said = (TextPart(words),)
+
+    async def compact(self, wishes: str, words: str) -> wire.PromptResult:
+        """A turn that summarises; `words` tell the client that it is done."""
+        house = self.client.house
+        thread = await house.thread()
+        self._last_words = words
+        starter = self.client.starter()
+        finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
+        return wire.PromptResult("finished") if _needless(finished) else result_of(finished)
 
     async def cancel(self) -> None:
         """Returned when the turn has ended, as far as that is possible."""
@@ -63,6 +83,9 @@ class Running:
         if self.client.gate.lets(kind):
             await self._connection.notify("event", Message(kind, payload))
 
+    async def text(self, words: str) -> None:
+        await self.tell("ContentPart", wire.TextPart(words))
+
     async def whole(self, inside: Any) -> None:
         """What is no turn of the engine's, told as one."""
         await self.tell("TurnBegin", wire.TurnBegin(self._input))
@@ -72,18 +95,22 @@ class Running:
             await self.tell("TurnEnd", wire.Empty())
 
     async def _refuse_unfit(self, starter: Starter, thread: Thread) -> None:
+        if words := self.client.house.unsupported:
+            await self.whole(_nothing)
+            raise NotSupported(words)
         if isinstance(self._input, str) or all(isinstance(part, wire.TextPart) for part in self._input):
             return
         with suppress(QuintetError):  # no model: the turn itself will say so
             reference, _ = starter.models.resolve(starter.model or thread.settings.model)
             if missing := lacks(self._input, starter.models.info(reference)):
                 await self.whole(_nothing)
-                raise NotSupported(f"LLM model '{reference}' does not support required capability: {missing}.")
+                model = reference.partition("/")[2]
+                raise NotSupported(f"LLM model '{model}' does not support required capability: {missing}.")
 
-    async def _run(self, thread: Thread, parts: tuple[Part, ...], starter: Starter) -> TurnFinished:
+    async def _run(self, thread: Thread, start: Callable[[], Awaitable[Started]]) -> TurnFinished:
         house = self.client.house
         with house.feed.follow(root=thread.root) as events:
-            started = await house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.REJECT)
+            started = await start()
             self._turn = started.turn
             if self._cancelled:
                 self._cancelling = asyncio.ensure_future(self.cancel())
@@ -109,10 +136,21 @@ class Running:
                 if isinstance(entry.payload, TurnStarted):
                     self.begun.set()
                 for out in await tree.take(entry):
+                    if isinstance(out, Message) and out.type == "TurnEnd" and tree.projection.finished is not None:
+                        await self._conclude(tree.projection.finished)
                     await self._send(out)
                 if tree.projection.finished is not None:
                     return tree.projection.finished
         raise asyncio.CancelledError  # the feed was closed: the process ends
+
+    async def _conclude(self, finished: TurnFinished) -> None:
+        """The last words of a turn that was no answer of the model's."""
+        if self._last_words and finished.state is TurnState.DONE:
+            await self.text(self._last_words)
+            await self.tell("StatusUpdate", wire.StatusUpdate())
+        elif self._last_words and _needless(finished):
+            assert finished.error is not None
+            await self.text(finished.error.message)
 
     async def _send(self, out: Out) -> None:
         match out:
@@ -131,6 +169,11 @@ class Running:
             self.client.own_plan_changes -= 1
             return True
         return False
+
+
+def _needless(finished: TurnFinished) -> bool:
+    """There was nothing to do, or a hook held it back: not a failure."""
+    return finished.error is not None and finished.error.code in (Invalid.code, Denied.code)
 
 
 async def _nothing() -> None:

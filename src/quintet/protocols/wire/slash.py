@@ -1,42 +1,71 @@
-"""Slash commands: a text that begins with `/name` may mean one of these instead of words for the model."""
+"""Slash commands on Wire: an input that means one is carried out instead of being given to the model.
+
+Those that only do something are told as a turn without a step; those that ask the model are one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from quintet.protocols.wire.models import SlashCommandInfo
+from quintet.domain.event import ThreadUpdated
+from quintet.engine.commands import Called, Commands, Deed, listed
+from quintet.protocols.wire import models as wire
 
 if TYPE_CHECKING:
     from quintet.protocols.wire.running import Running
 
-# Runs inside the prompt that named it, with the words behind its name.
-Run = Callable[["Running", str], Awaitable[None]]
+CLEARED = "The context has been cleared."
+COMPACTED = "The context has been compacted."
+EMPTY = "The context is empty."
 
 
-class SlashCommand(Struct, frozen=True):
-    name: str
-    description: str
-    run: Run
-    aliases: tuple[str, ...] = ()
+def infos(commands: Commands) -> list[wire.SlashCommandInfo]:
+    return [wire.SlashCommandInfo(c.name, c.description, list(c.aliases)) for c in commands.all()]
 
 
-class SlashCommands:
-    """What a client may offer and what its texts are compared with."""
+async def carry_out(running: Running, called: Called) -> wire.PromptResult | None:
+    """The whole prompt; or None where the model is asked, with what `running` has been given to say."""
+    deed = called.command.deed if called.command else None
+    if called.command is not None and deed is Deed.ASK:
+        running.says(await called.command.input(called.words))
+        return None
+    if deed is Deed.COMPACT and not await _is_empty(running):
+        return await running.compact(called.words, COMPACTED)
+    await running.whole(lambda: _tell(running, called))
+    return wire.PromptResult("finished")
 
-    def __init__(self, commands: Iterable[SlashCommand] = ()) -> None:
-        self._commands = {command.name: command for command in commands}
-        self._names = {name: c for c in self._commands.values() for name in (c.name, *c.aliases)}
 
-    def infos(self) -> list[SlashCommandInfo]:
-        return [SlashCommandInfo(c.name, c.description, list(c.aliases)) for c in self._commands.values()]
+async def _tell(running: Running, called: Called) -> None:
+    house = running.client.house
+    match called.command.deed if called.command else None:
+        case None:
+            await running.text(f'Unknown slash command "/{called.name}".')
+        case Deed.HELP:
+            await running.text(listed(house.commands.all()))
+        case Deed.COMPACT:
+            await running.text(EMPTY)
+        case Deed.PLAN:
+            await _plan(running, called.words)
+        case Deed.CLEAR:
+            thread = await house.thread()
+            await house.threads.clear(thread.id)
+            await running.text(CLEARED)
+            await running.tell("StatusUpdate", wire.StatusUpdate(context_usage=0.0, context_tokens=0))
 
-    def find(self, text: str) -> tuple[SlashCommand, str] | None:
-        """The command a text names, and the rest of it."""
-        if not text.startswith("/"):
-            return None
-        name, _, words = text[1:].partition(" ")
-        command = self._names.get(name.strip())
-        return (command, words.strip()) if command else None
+
+async def _plan(running: Running, words: str) -> None:
+    house = running.client.house
+    thread = (await house.threads.get((await house.thread()).id)).thread
+    if words not in ("", "on", "off"):
+        await running.text("Plan mode is set with /plan on and /plan off.")
+        return
+    enabled = words == "on" if words else not thread.settings.plan_mode
+    await house.threads.configure(thread.id, ThreadUpdated(plan_mode=enabled))
+    await running.text("Plan mode ON: nothing is changed." if enabled else "Plan mode OFF.")
+    await running.tell("StatusUpdate", wire.StatusUpdate(plan_mode=enabled))
+
+
+async def _is_empty(running: Running) -> bool:
+    house = running.client.house
+    thread = (await house.threads.get((await house.thread()).id)).thread
+    return not thread.view.model_ordinals(thread.last_ordinal)

@@ -13,6 +13,7 @@ from quintet.domain.item import ToolResult
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import Answer
+from quintet.protocols.wire.events import public_id
 from quintet.tools.task import TaskTool
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.family import Family, children, task
@@ -262,7 +263,8 @@ async def test_somebody_elses_answer_is_told_and_the_clients_own_comes_too_late(
     peer = connect(GatedProvider(call("shell", LS), text("end")), [tool])
     await peer.begin()
     (*_, asked) = await peer.hears("ApprovalRequest")
-    await peer.process.interactions.answer(asked["id"], Answer(Verdict.ALLOW), ME)
+    waiting = await peer.process.asked(peer.thread)
+    await peer.process.interactions.answer(waiting, Answer(Verdict.ALLOW), ME)
     heard = await peer.hears("ApprovalResponse")
     assert payloads(heard, "ApprovalResponse")[0]["response"] == "approve"
     await peer.answer(asked, response="reject")
@@ -279,7 +281,7 @@ async def test_a_greeting_asks_again_what_still_waits_here(connect: Connect, pro
     waiting = await process.asked(peer.thread)
     await peer.initialize()
     (*_, asked) = await peer.hears("ApprovalRequest")
-    assert asked["id"] == waiting
+    assert asked["id"] == public_id(waiting)
     await peer.answer(asked, response="approve")
     await process.ended(started.turn.id)
     assert tool.count == 1

@@ -1,0 +1,182 @@
+"""Echo script: Kimi's line language for one answer of a scripted model, as chunks. Pure: no files, no clock.
+
+Lines are `kind: payload`, kinds in any case; blank lines, comments, code fences and a lone `echo` are skipped.
+
+    text: Hello        one piece of the answer (think: one of reasoning); one blank behind the colon and a pair of
+                       quotes around everything are dropped
+    id: m-1            the message's id
+    usage: {"input_other": 5, "output": 2}       or input_other=5 output=2; also input_cache_read, input_cache_creation
+    tool_call: {"id": "tc-1", "name": "Shell", "arguments": "{…}"}       or id=tc-1 name=Shell; also below "function"
+    tool_call_part: {"arguments_part": "…"}      or the part itself
+    image_url: URL     (audio_url, video_url) a picture in the answer, or {"url": …, "id": …}: told as text
+    error: 429 slow down         or `connection …`, `timeout …`: the answer fails here
+
+A line that cannot be read is the model's failure, as it is there: in these words, which others compare.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from quintet.domain.model import (
+    Chunk,
+    Finish,
+    FinishChunk,
+    ReasoningChunk,
+    TextChunk,
+    ToolInput,
+    ToolStart,
+    Usage,
+    UsageChunk,
+)
+from quintet.providers.attempts import Failure, of_status
+
+_SKIPPED = ("#", "```")
+_MEDIA = ("image_url", "audio_url", "video_url")
+
+
+class Unreadable(Exception):
+    """The script has a line that says nothing."""
+
+
+class Simulated(Exception):
+    """The script says that the answer fails."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.words)
+        self.failure = failure
+
+
+def chunks_of(script: str) -> list[Chunk]:
+    """The whole answer; raises Unreadable or Simulated."""
+    reading = _Reading()
+    for number, line in enumerate(script.splitlines(), 1):
+        bare = line.strip()
+        if bare and not bare.startswith(_SKIPPED) and bare.lower() != "echo":
+            reading.take(bare, f"line {number}: {line!r}")
+    if not reading.chunks:
+        raise Unreadable("The echo script has no parts.")
+    finish = Finish.TOOL_CALLS if reading.call else Finish.STOP
+    return [*reading.chunks, *reading.usage, FinishChunk(finish, reading.message_id)]
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        self.usage: list[Chunk] = []
+        self.message_id = ""
+        self.call = ""
+
+    def take(self, bare: str, where: str) -> None:
+        word, colon, payload = bare.partition(":")
+        if not colon:
+            raise Unreadable(f"Invalid echo DSL at {where}")
+        kind, payload = word.strip().lower(), payload.removeprefix(" ")
+        match kind:
+            case "text":
+                self.chunks.append(TextChunk(_unquoted(payload)))
+            case "think":
+                self.chunks.append(ReasoningChunk(_unquoted(payload)))
+            case "id":
+                self.message_id = _unquoted(payload.strip())
+            case "usage":
+                self.usage = [UsageChunk(_usage(payload))]
+            case "tool_call":
+                self._call(_mapping(payload, kind), where)
+            case "tool_call_part":
+                self._part(_value(payload), where)
+            case "error":
+                raise _simulated(payload.strip(), where)
+            case _ if kind in _MEDIA:
+                self.chunks.append(TextChunk(f"[{kind} {_url(payload, kind)}]"))
+            case _:
+                raise Unreadable(f"Unknown echo DSL kind '{kind}' at {where}")
+
+    def _call(self, given: dict[str, Any], where: str) -> None:
+        inner = given.get("function")
+        merged = {**(inner if isinstance(inner, dict) else {}), **{k: v for k, v in given.items() if v is not None}}
+        call_id, name, arguments = merged.get("id"), merged.get("name"), merged.get("arguments")
+        if not isinstance(call_id, str) or not isinstance(name, str):
+            raise Unreadable(f"tool_call requires string id and name at {where}")
+        if not isinstance(arguments, str | None):
+            raise Unreadable(f"tool_call.arguments must be a string at {where}")
+        self.call = call_id
+        self.chunks.append(ToolStart(call_id, name))
+        if arguments:
+            self.chunks.append(ToolInput(call_id, arguments))
+
+    def _part(self, value: Any, where: str) -> None:
+        if not self.call:
+            raise Unreadable(f"tool_call_part before any tool_call at {where}")
+        part = value.get("arguments_part") if isinstance(value, dict) else value
+        if part not in (None, ""):
+            text = part if isinstance(part, str) else msgspec.json.encode(part).decode()
+            self.chunks.append(ToolInput(self.call, text))
+
+
+def _usage(payload: str) -> Usage:
+    given = _mapping(payload, "usage")
+    counts: dict[str, int] = {}
+    for name in ("input_other", "output", "input_cache_read", "input_cache_creation"):
+        try:
+            counts[name] = int(given.get(name, 0))
+        except (TypeError, ValueError):
+            raise Unreadable(f"Usage field '{name}' must be an integer, got {given[name]!r}") from None
+    read, written = counts["input_cache_read"], counts["input_cache_creation"]
+    whole = counts["input_other"] + read + written
+    return Usage(whole, counts["output"], cached_tokens=read, cache_written_tokens=written)
+
+
+def _url(payload: str, kind: str) -> str:
+    value = _value(payload)
+    url = value.get("url") if isinstance(value, dict) else value
+    if not isinstance(url, str):
+        raise Unreadable(f"{kind} requires a url, got {value!r}")
+    return url
+
+
+def _mapping(payload: str, kind: str) -> dict[str, Any]:
+    value = _json(payload.strip())
+    if value is None:
+        pairs = [word.partition("=") for word in payload.replace(",", " ").split()]
+        if not pairs or not all(sign for _, sign, _ in pairs):
+            raise Unreadable(f"{kind} payload must be a JSON object or k=v words, got {payload!r}")
+        return {name: _value(given) for name, _, given in pairs}
+    if not isinstance(value, dict):
+        raise Unreadable(f"{kind} payload must be an object, got {value!r}")
+    return value
+
+
+def _value(payload: str) -> Any:
+    bare = payload.strip()
+    if bare.lower() in ("", "null", "none"):
+        return None
+    value = _json(bare)
+    return _unquoted(bare) if value is None else value
+
+
+def _json(text: str) -> Any:
+    """What the text says as JSON; None when it is none."""
+    try:
+        return msgspec.json.decode(text.encode())
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _simulated(payload: str, where: str) -> Exception:
+    first, _, words = payload.partition(" ")
+    words = words.strip()
+    match first.lower():
+        case "connection":
+            return Simulated(Failure("connection", words or "Simulated connection error", again=True))
+        case "timeout":
+            return Simulated(Failure("timeout", words or "Simulated timeout error", again=True))
+        case status if status.isdecimal() and len(status) == 3:
+            return Simulated(of_status(int(status), {}, words or f"Simulated {status} error"))
+    return Unreadable(f"Invalid error spec at {where}")
