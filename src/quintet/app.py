@@ -30,6 +30,7 @@ from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
 from quintet.engine.answer_form import AnswerForm
 from quintet.engine.checkpoints import Checkpoints
+from quintet.engine.commands import Commands, Deed, Named
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
@@ -315,6 +316,7 @@ class App:
         tools: Sequence[Tool] | None = None,
         external_tools: Sequence[ToolSpec] = (),
         withheld: Mapping[str, str] | None = None,
+        agent: Agent | None = None,
         restarts: bool = False,
         keeps_steers: bool = True,
     ) -> Starter:
@@ -336,6 +338,7 @@ class App:
             hooks=hooks,
             external_tools=external_tools,
             withheld=withheld,
+            agent=agent,
             restarts=restarts,
             keeps_steers=keeps_steers,
         )
@@ -405,8 +408,11 @@ class WireFlags(msgspec.Struct, frozen=True):
     work_dir: str
     share_dir: str
     session: str = ""
+    go_on: bool = False  # with the thread used last in that directory
     yolo: bool = False
     model: str = ""
+    agent: Agent | None = None
+    skills_dirs: tuple[str, ...] = ()
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
 
@@ -415,7 +421,6 @@ def wire_house(app: App, flags: WireFlags) -> House:
     """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
     from quintet import __version__
     from quintet.protocols.wire.house import ME, House
-    from quintet.protocols.wire.kimi_names import KimiNames
 
     async def open_thread() -> Thread:
         handle = Handle("wire", f"{flags.share_dir}\n{flags.work_dir}", flags.session or str(uuid.uuid4()))
@@ -438,6 +443,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
             hooks=hooks,
             withheld=withheld,
             restarts=True,  # a StepRetry is its clients' cue to clear what they show
+            agent=flags.agent,
             keeps_steers=False,  # a steer belongs to its turn alone
         )
 
@@ -452,10 +458,31 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
         window=lambda model: app.models.info(model).context_window,
-        names=KimiNames(),
         unsupported=flags.unsupported,
+        commands=Commands(lambda: _skill_commands(app, flags)),
         log=app.log.line,
     )
+
+
+def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
+    """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
+    agrees to what is in it."""
+    from quintet.workspace.skills import Skill, find_skills, given_skills, text_of
+
+    def command(skill: Skill) -> Named:
+        async def say(words: str) -> str:
+            if skill.of_project:
+                told = f"Read the skill {skill.name} with read_skill and do what it says."
+            else:
+                told = (await asyncio.to_thread(text_of, skill)).strip()
+            return f"{told}\n\nUser request:\n{words}" if words else told
+
+        described = "A skill of the project" if skill.of_project else skill.description
+        return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
+
+    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(flags.work_dir))}
+    found |= {skill.name: skill for skill in given_skills(flags.skills_dirs)}
+    return [command(skill) for _, skill in sorted(found.items())]
 
 
 def _key_names(config: Config) -> list[str]:

@@ -12,6 +12,7 @@ from quintet.app import App, WireFlags, open_app, wire_house
 from quintet.cli.invoke import Invocation, directory, positive
 from quintet.config import Config
 from quintet.config.kimi import Chosen, choose, read_kimi
+from quintet.domain.agent import Agent
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
 
@@ -59,19 +60,34 @@ async def run(invocation: Invocation) -> int:
         return chosen[-1].config
 
     async with open_app(invocation.home, "wire", over=over) as app:
+        work_dir = directory(flags.work_dir)
         given = WireFlags(
-            work_dir=directory(flags.work_dir),
+            work_dir=work_dir,
             share_dir=share_dir,
             session=flags.session,
+            go_on=flags.go_on,
             yolo=flags.yolo or (kimi is not None and kimi.default_yolo),
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
+            agent=_agent(app, flags.agent_file, work_dir),
+            skills_dirs=tuple(map(os.path.abspath, flags.skills_dir)),
             max_steps=flags.max_steps_per_turn or (kimi.max_steps if kimi else None),
         )
         if flags.mcp_config_file or flags.mcp_config:
             app.log.line("wire: MCP servers were named, and this version starts none.")
         await _serve(app, given, stdio, gated=not flags.every_event)
     return 0
+
+
+def _agent(app: App, path: str, work_dir: str) -> Agent | None:
+    if not path:
+        return None
+    from quintet.config.kimi_agent import read_agent
+
+    found = read_agent(path, work_dir)
+    for note in found.notes:
+        app.log.line(note)
+    return found.agent
 
 
 def _share_dir() -> str:

@@ -16,6 +16,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: Mode | None = None  # an upper bound, like all others
     source: str = ""  # where it is written, as people would name it; empty = built in
     of_project: bool = False  # its instructions are the project's words, not the person's
+    without: tuple[str, ...] = ()  # tools that neither it nor its subagents have
 
 
 class AgentsFound(msgspec.Struct, frozen=True):

@@ -116,7 +116,7 @@ class StepFinished(Payload, frozen=True):
     finish: Finish | None = None
     usage: Usage | None = None
     error: ErrorInfo | None = None
-    message_id: str = ""  # the provider's own name for the answer
+    answer_id: str = ""  # the provider's own name for the answer
 
 
 class ItemAdded(Payload, frozen=True):

@@ -86,7 +86,7 @@ class UsageChunk(msgspec.Struct, frozen=True):
 
 class FinishChunk(msgspec.Struct, frozen=True):
     reason: Finish
-    message_id: str = ""  # the provider's own name for the answer, where it says one
+    answer_id: str = ""  # the provider's own name for the answer, where it says one
 
 
 class RetryChunk(msgspec.Struct, frozen=True):

@@ -34,6 +34,8 @@ ALWAYS_OFFERED = frozenset({"read_result", "exit_plan_mode"})
 
 
 def may_use(agent: Agent, tool: str) -> bool:
+    if tool in agent.without:
+        return False
     return agent.tools is None or tool in agent.tools or tool in ALWAYS_OFFERED
 
 

@@ -214,7 +214,7 @@ class Calls:
         if spec is None:
             offered = ", ".join(s.name for s in running.specs())
             raise Refused(starter.withheld.get(call.name) or f"Tool `{call.name}` not found. Offered: {offered}.")
-        tool = starter.tools.get(call.name) or starter.spellings.own_tool(call.name)
+        tool = None if spec.external else starter.tools.get(call.name) or starter.spellings.own_tool(call.name)
         arguments = _arguments(call)
         cwd = running.thread.settings.cwd
         if tool is None:

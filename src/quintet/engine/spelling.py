@@ -66,10 +66,10 @@ class Respelled:
 
 
 class Spellings:
-    """Of the tools one turn has."""
+    """Of the tools one turn has; or of rows alone, for whoever only retells."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        rows = [tool.spelling for tool in tools if isinstance(tool, Respelled)]
+    def __init__(self, tools: Sequence[Tool], rows: Sequence[Spelling] = ()) -> None:
+        rows = [*rows, *(tool.spelling for tool in tools if isinstance(tool, Respelled))]
         self._by_name = {row.name: row for row in rows}
         self._own_tools = {tool.spelling.own: tool.tool for tool in tools if isinstance(tool, Respelled)}
         self._by_own: dict[str, Spelling] = {}
@@ -105,10 +105,11 @@ class Spellings:
         if row is None:
             return name, arguments
         try:
-            given = row.outward(msgspec.json.decode(arguments or "{}", type=dict[str, Any]))
+            given = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
+            made = row.outward(given)
         except (msgspec.DecodeError, msgspec.ValidationError, LookupError, TypeError, AttributeError):
             return row.name, arguments  # it was no good under its own name either
-        return row.name, msgspec.json.encode(given).decode()
+        return row.name, arguments if made == given else msgspec.json.encode(made).decode()
 
     def respelled(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         """What was called elsewhere under the tools' own names, in the words of this turn's model."""

@@ -97,7 +97,7 @@ class Step:
         self._model = model
         self._taken = taken_call_ids
         self._own_names = own_names or {}
-        self.message_id = ""
+        self.answer_id = ""
         self._growing: _Growing | None = None
         self._open_calls: dict[str, _Growing] = {}
         self._renamed: dict[str, str] = {}
@@ -123,7 +123,7 @@ class Step:
                 since_breath = 0
                 await self._feed.room(self._lease)
         done = self._closed_items()
-        finished = StepFinished(self.id, self.number, self._model, self.finish, self.usage, message_id=self.message_id)
+        finished = StepFinished(self.id, self.number, self._model, self.finish, self.usage, answer_id=self.answer_id)
         await self._add(done, finished)
 
     def cut_off(self, error: ErrorInfo | None) -> list[AnyPayload]:
@@ -149,9 +149,9 @@ class Step:
                 self._grow_call(call_id, text)
             case UsageChunk(usage=usage):
                 self.usage = usage
-            case FinishChunk(reason=reason, message_id=message_id):
+            case FinishChunk(reason=reason, answer_id=answer_id):
                 self.finish = reason
-                self.message_id = storable(message_id)
+                self.answer_id = storable(answer_id)
             case RetryChunk():
                 self._begin_anew()
                 said = (chunk.attempt, chunk.wait_s, chunk.reason, chunk.kind, chunk.most, chunk.status)

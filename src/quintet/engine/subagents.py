@@ -131,7 +131,7 @@ class Subagents:
         return Starter(
             given.principal,
             given.models,
-            tuple(given.tools.values()),
+            [tool for tool in given.tools.values() if tool.spec.known_as not in above.agent.without],
             mode=above.mode,
             model=child.settings.model,
             external_tools=tuple(given.external_tools.values()),

@@ -59,14 +59,14 @@ def chunks_of(script: str) -> list[Chunk]:
     if not reading.chunks:
         raise Unreadable("The echo script has no parts.")
     finish = Finish.TOOL_CALLS if reading.call else Finish.STOP
-    return [*reading.chunks, *reading.usage, FinishChunk(finish, reading.message_id)]
+    return [*reading.chunks, *reading.usage, FinishChunk(finish, reading.answer_id)]
 
 
 class _Reading:
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
         self.usage: list[Chunk] = []
-        self.message_id = ""
+        self.answer_id = ""
         self.call = ""
 
     def take(self, bare: str, where: str) -> None:
@@ -80,7 +80,7 @@ class _Reading:
             case "think":
                 self.chunks.append(ReasoningChunk(_unquoted(payload)))
             case "id":
-                self.message_id = _unquoted(payload.strip())
+                self.answer_id = _unquoted(payload.strip())
             case "usage":
                 self.usage = [UsageChunk(_usage(payload))]
             case "tool_call":

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 import msgspec
@@ -41,6 +41,23 @@ def find_skills(home: str, root: str) -> list[Skill]:
         own = os.path.join(home, "skills")
         found.update({s.name: s for s in _skills_in(own, within=own, of_project=False)})
     return sorted(found.values(), key=lambda skill: skill.name)
+
+
+def given_skills(directories: Sequence[str]) -> list[Skill]:
+    """Those in directories a person named for this run: the person's own, under the names they give themselves."""
+    found: dict[str, Skill] = {}
+    for directory in directories:
+        for skill in _skills_in(directory, within=directory, of_project=False):
+            name = split_front(text_of(skill, HEAD))[0].get("name", "")
+            named = msgspec.structs.replace(skill, name=name if _NAME.fullmatch(name) else skill.name)
+            found[named.name] = named
+    return sorted(found.values(), key=lambda skill: skill.name)
+
+
+def text_of(skill: Skill, most: int = BYTES_AT_MOST) -> str:
+    """Its instructions as they are written, what stands at their head included."""
+    with _opened(os.path.join(skill.directory, FILE)) as file:
+        return file.read(most).decode("utf-8", "replace")
 
 
 def files_of(skill: Skill) -> list[str]:

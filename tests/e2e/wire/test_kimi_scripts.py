@@ -265,7 +265,7 @@ def test_what_a_client_cannot_do_is_not_there_and_called_anyway_says_so(tmp_path
         value = told(heard)
         assert value["is_error"] is True
         assert "does not support" in value["message"]
-        assert "call this tool again" in value["message"]
+        assert "Do NOT call this tool again" in value["message"]
         assert "request" not in [m.get("method") for m in heard]
         assert spoken(heard) == "done"
 
@@ -371,3 +371,27 @@ def test_the_offline_models_calls_work_under_kimis_names(tmp_path: Path) -> None
         assert payloads(heard, "ToolCall")[0]["function"]["name"] == "ReadFile"
         assert told(heard)["output"] == "remember\n"
         assert "remember" in spoken(heard)
+
+
+def test_an_agent_file_takes_tools_away(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text('version: 1\nagent:\n  extend: default\n  exclude_tools:\n    - "kimi_cli.tools.shell:Shell"\n')
+    flags = ("--yolo", "--agent-file", str(file))
+    with client(tmp_path, call("Shell", {"command": "echo hi"}), "text: done", flags=flags) as wire:
+        heard = wire.prompt("go")
+        assert told(heard)["message"] == "Tool `Shell` not found"
+        assert spoken(heard) == "done"
+
+
+@pytest.mark.req("wire:S28")
+def test_a_skill_of_a_given_directory_is_a_command_under_its_own_name(tmp_path: Path) -> None:
+    skill = tmp_path / "skills" / "test-skill"
+    skill.mkdir(parents=True)
+    words = "---\nname: test\ndescription: Test skill\n---\n\nUse this skill."
+    (skill / "SKILL.md").write_text(f"{words}\n")
+    with client(tmp_path, "text: skill ok", flags=("--skills-dir", str(tmp_path / "skills"), "--session", "s")) as wire:
+        listed = wire.initialize()["result"]["slash_commands"]
+        assert {"name": "skill:test", "description": "Test skill", "aliases": []} in listed
+        heard = wire.prompt("/skill:test at once")
+        assert kinds(heard) == ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd", "reply"]
+        assert payloads(heard, "TurnBegin")[0]["user_input"] == "/skill:test at once"

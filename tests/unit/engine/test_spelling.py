@@ -12,13 +12,14 @@ from quintet.domain.errors import Invalid
 from quintet.domain.event import ToolFinished, ToolStarted
 from quintet.domain.grant import Scope
 from quintet.domain.hook import Hook, HookEvent, HookScope, HookVerdict, blocked
-from quintet.domain.interaction import Approval, Verdict
+from quintet.domain.interaction import Approval, ExternalCall, Verdict
 from quintet.domain.item import ResultStatus, ToolCall, ToolResult, tool_of
-from quintet.domain.tool import Effect, ToolOutcome
+from quintet.domain.tool import Effect, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.agents import Agents
 from quintet.engine.interactions import Answer
 from quintet.engine.spelling import Respelled, Spelling, Spellings
+from quintet.tools.task import TaskTool
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.hooks import hook, subscription
 from tests.fakes.providers import GatedProvider, call, text
@@ -104,7 +105,7 @@ async def test_a_grant_made_under_one_name_holds_under_the_other(one: Process) -
 async def test_an_agent_names_its_tools_by_their_own_names(house: House) -> None:
     tool = shell()
     mine = Agents(lambda: AgentsFound((Agent("coder", tools=("read",)),)))
-    thread, provider = await run(await house.process(agents=mine), tool, call("Run", LINE), text("end"))
+    _, provider = await run(await house.process(agents=mine), tool, call("Run", LINE), text("end"))
     assert provider.requests[0].tools == ()
     assert tool.count == 0
 
@@ -197,3 +198,27 @@ def test_a_call_that_cannot_be_respelled_keeps_its_arguments(given: str) -> None
 def test_items_stay_as_they_are_where_no_tool_has_another_name() -> None:
     items = items_of([ToolCall("c1", "shell", "{}")])
     assert Spellings([shell()]).respelled(items) is items
+
+
+async def test_a_clients_tool_that_has_a_tools_own_name_is_the_clients(one: Process) -> None:
+    tool, thread = shell(), await one.thread()
+    theirs = ToolSpec("shell", "theirs", {"type": "object"}, external=True)
+    provider = GatedProvider(call("shell", '{"command": "ls"}'), text("end"))
+    started = await one.start(thread, provider, [Respelled(tool, RUN)], external_tools=[theirs])
+    asked = await one.journal.interaction(await one.asked(thread))
+    assert isinstance(asked.request, ExternalCall)
+    await one.interactions.answer(asked.id, Answer(Verdict.ANSWER, result={"text": "theirs"}), ME)
+    await one.ended(started.turn.id)
+    assert tool.count == 0
+
+
+async def test_a_tool_an_agent_is_without_is_not_given_to_its_subagents(house: House) -> None:
+    tool = shell()
+    mine = Agents(lambda: AgentsFound((Agent("mine", without=("shell",)),)))
+    one = await house.process(agents=mine)
+    thread = await one.thread(agent="mine")
+    work = '{"description": "d", "prompt": "p", "agent": "coder"}'
+    provider = GatedProvider(call("task", work), call("Run", LINE, "c2"), text("report"), text("end"))
+    await one.run(thread, provider, [Respelled(tool, RUN), TaskTool()])
+    assert [[spec.name for spec in request.tools] for request in provider.requests][:2] == [["task"], ["task"]]
+    assert tool.count == 0

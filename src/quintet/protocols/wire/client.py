@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quintet.protocols.wire.replay import Replaying
     from quintet.protocols.wire.running import Running
 
-WITHHELD = "The client does not support {what}. Do not call this tool again."
+WITHHELD = "The client does not support {what}. Do NOT call this tool again."
 NEEDS_QUESTIONS = {"ask_user": "interactive questions", "AskUserQuestion": "interactive questions"}
 NEEDS_PLAN_MODE = dict.fromkeys(("enter_plan_mode", "exit_plan_mode", "EnterPlanMode", "ExitPlanMode"), "plan mode")
 

@@ -113,7 +113,7 @@ class Projection:
     def _status(self, said: ev.StepFinished) -> wire.StatusUpdate:
         usage = said.usage
         if usage is None or usage.input_tokens is None:
-            return wire.StatusUpdate(message_id=said.message_id or None)
+            return wire.StatusUpdate(message_id=said.answer_id or None)
         read, written = usage.cached_tokens or 0, usage.cache_written_tokens or 0
         other = max(0, usage.input_tokens - read - written)
         window = self._options.window(said.model)
@@ -122,7 +122,7 @@ class Projection:
             context_tokens=usage.input_tokens,
             max_context_tokens=window,
             token_usage=wire.TokenUsage(other, usage.output_tokens or 0, read, written),
-            message_id=said.message_id or None,
+            message_id=said.answer_id or None,
         )
 
     def _compaction_started(self, said: ev.CompactionStarted) -> list[Out]:

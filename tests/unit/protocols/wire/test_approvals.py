@@ -51,7 +51,7 @@ async def test_a_request_says_what_would_run_and_comes_before_its_result(connect
     payload = asked["params"]["payload"]
     assert asked["id"] == payload["id"]
     assert payload["tool_call_id"] == "c1"
-    assert (payload["sender"], payload["action"]) == ("shell", "run command")
+    assert (payload["sender"], payload["action"]) == ("Shell", "run command")
     assert payload["description"] == "Run command `ls here`"
     assert payload["display"][0] == {"type": "shell", "language": "bash", "command": "ls here"}
     assert payload["source_kind"] == "foreground_turn"

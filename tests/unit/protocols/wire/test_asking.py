@@ -44,8 +44,8 @@ def asks() -> list[Any]:
     [
         (None, []),
         (CAN_ASK, ["AskUserQuestion"]),
-        (CAN_PLAN, ["enter_plan_mode", "exit_plan_mode"]),
-        (CAN_ASK | CAN_PLAN, ["AskUserQuestion", "enter_plan_mode", "exit_plan_mode"]),
+        (CAN_PLAN, ["EnterPlanMode", "ExitPlanMode"]),
+        (CAN_ASK | CAN_PLAN, ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"]),
     ],
 )
 async def test_only_what_the_client_can_do_is_offered(
@@ -67,8 +67,8 @@ async def test_called_anyway_it_is_an_error_that_says_so_and_nobody_is_asked(con
     assert not [m for m in heard if m.get("method") == "request"]
     question, plan = (p["return_value"] for p in payloads(heard, "ToolResult"))
     assert question["is_error"] is True
-    assert "does not support interactive questions" in question["output"]
-    assert "Do not call this tool again" in question["output"]
+    assert "does not support interactive questions" in question["message"]
+    assert "Do NOT call this tool again" in question["message"]
     assert plan["is_error"] is True
     assert heard[-1]["result"] == {"status": "finished"}
 
@@ -264,7 +264,7 @@ async def test_a_hook_that_blocks_keeps_the_tool_from_running(connect: Connect) 
     assert isinstance(resolved["duration_ms"], int)
     result = payloads(heard, "ToolResult")[0]["return_value"]
     assert result["is_error"] is True
-    assert "not today" in result["output"]
+    assert "not today" in result["message"]
     assert tool.count == 0
 
 

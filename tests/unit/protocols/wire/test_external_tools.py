@@ -77,7 +77,7 @@ async def test_a_client_that_fails_is_an_error_and_the_turn_goes_on(
     heard = await peer.reply("p")
     (result,) = payloads(heard, "ToolResult")
     assert result["return_value"]["is_error"] is True
-    assert words in result["return_value"]["output"]
+    assert words in result["return_value"]["message"]
     assert words in read(model)[0].text
     assert heard[-1]["result"] == {"status": "finished"}
 
@@ -95,7 +95,7 @@ async def test_what_cannot_be_called_is_an_error_and_the_client_is_not_asked(
     assert not [m for m in heard if m.get("method") == "request"]
     (result,) = payloads(heard, "ToolResult")
     assert result["return_value"]["is_error"] is True
-    assert words in result["return_value"]["output"]
+    assert words in result["return_value"]["message"]
     assert heard[-1]["result"] == {"status": "finished"}
 
 
