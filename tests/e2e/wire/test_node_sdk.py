@@ -186,7 +186,7 @@ async def over_http(tmp_path: Path, *scenes: dict[str, Any], faults: tuple[str, 
         return came, [request.body for request in server.requests]
 
 
-@pytest.mark.req("wire:S93", "wire:S113")
+@pytest.mark.req("wire:S93")
 async def test_a_session_is_resumed_by_its_id_and_the_model_knows_what_was_said(tmp_path: Path) -> None:
     session = str(uuid.uuid4())
     (first, second), sent = await over_http(
