@@ -24,7 +24,7 @@ from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import Hook, HookScope, HookSubscription, HookVerdict
 from quintet.domain.ports import Clock, FileHistory, Hooks, Journal, MemoryHook, ParsedCommand, Tool
 from quintet.domain.principal import Principal
-from quintet.domain.thread import Handle, Thread, ThreadSettings
+from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
@@ -36,6 +36,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
+from quintet.engine.mirrors import Mirrors
 from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
@@ -65,6 +66,7 @@ from quintet.workspace.surroundings import WorkspaceSurroundings
 if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
     from quintet.protocols.wire.house import House
+    from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
@@ -216,6 +218,32 @@ class App:
         self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
+        mirrors = Mirrors(journal, {"wire": lambda: self.wire_files}, self.log.line)
+        self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
+
+    @cached_property
+    def wire_files(self) -> SessionFiles:
+        """Needed by whoever runs a turn in a thread that Kimi's clients know."""
+        from quintet.protocols.wire.events import Options
+        from quintet.protocols.wire.names import Names
+        from quintet.protocols.wire.session_files import SessionFiles
+        from quintet.workspace.mirror_files import DiskMirrorFiles
+
+        names = Names()
+
+        def options() -> Options:
+            names.tools(self.tools)  # so that it knows them
+            return Options(names, self.window)
+
+        files = DiskMirrorFiles(str(self.home / "run"))
+        return SessionFiles(self.journal, self.threads, files, options, self.log.line)
+
+    def window(self, model: str) -> int | None:
+        """How much the model can read; None for one that is not configured any more."""
+        try:
+            return self.models.info(model).context_window
+        except QuintetError:
+            return None
 
     # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
 
@@ -408,7 +436,6 @@ class WireFlags(msgspec.Struct, frozen=True):
     work_dir: str
     share_dir: str
     session: str = ""
-    go_on: bool = False  # with the thread used last in that directory
     yolo: bool = False
     model: str = ""
     agent: Agent | None = None
@@ -421,10 +448,15 @@ def wire_house(app: App, flags: WireFlags) -> House:
     """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
     from quintet import __version__
     from quintet.protocols.wire.house import ME, House
+    from quintet.protocols.wire.session_files import Place
+
+    place = Place(flags.share_dir, flags.work_dir, flags.session or str(uuid.uuid4()))
 
     async def open_thread() -> Thread:
-        handle = Handle("wire", f"{flags.share_dir}\n{flags.work_dir}", flags.session or str(uuid.uuid4()))
-        return (await app.threads.open(handle, ThreadSettings(flags.work_dir))).thread
+        return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
+
+    async def leave() -> None:
+        await app.wire_files.leave(place)
 
     def starter(
         tools: Sequence[Tool],
@@ -453,11 +485,12 @@ def wire_house(app: App, flags: WireFlags) -> House:
         app.threads,
         app.interactions,
         open_thread=open_thread,
+        leave=leave,
         starter=starter,
         tools=lambda: app.tools,
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
-        window=lambda model: app.models.info(model).context_window,
+        window=app.window,
         unsupported=flags.unsupported,
         commands=Commands(lambda: _skill_commands(app, flags)),
         log=app.log.line,

@@ -59,13 +59,12 @@ async def run(invocation: Invocation) -> int:
         chosen.append(choose(kimi, config, os.environ, model=flags.model, thinking=flags.thinking))
         return chosen[-1].config
 
+    work_dir = directory(flags.work_dir)
     async with open_app(invocation.home, "wire", over=over) as app:
-        work_dir = directory(flags.work_dir)
         given = WireFlags(
             work_dir=work_dir,
             share_dir=share_dir,
-            session=flags.session,
-            go_on=flags.go_on,
+            session=flags.session or (await app.wire_files.last_used(share_dir, work_dir) if flags.go_on else ""),
             yolo=flags.yolo or (kimi is not None and kimi.default_yolo),
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
@@ -98,7 +97,8 @@ async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> No
     from quintet.protocols.wire.gate import Gate
     from quintet.protocols.wire.server import connect
 
-    connection = connect(stdio.source, stdio.sink, wire_house(app, given), gate=Gate(shut=gated))
+    house = wire_house(app, given)
+    connection = connect(stdio.source, stdio.sink, house, gate=Gate(shut=gated))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _stop, connection)
     try:
@@ -106,6 +106,8 @@ async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> No
     finally:
         if not signal.getitimer(signal.ITIMER_REAL)[0]:
             signal.setitimer(signal.ITIMER_REAL, LEFT_WITHIN_S)
+        if house.leave is not None:
+            await house.leave()
 
 
 def _stop(connection: Connection[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 import msgspec
@@ -16,6 +17,7 @@ from quintet.domain.grant import Grant
 from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
+from quintet.domain.mirror import Mirror
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
 from quintet.domain.project import Project
 from quintet.domain.subagent import Assignment, Report
@@ -176,6 +178,31 @@ class FileHistory(Protocol):
         """Remove blobs that are neither kept, nor named in a kept manifest, nor younger than an hour. (count, bytes)"""
 
 
+class MirrorFiles(Protocol):
+    """Files that other programs read and write too. OSError where the disk or the person's permissions object."""
+
+    def hold(self, path: str) -> AbstractAsyncContextManager[None]:
+        """Alone with this path among all processes of this home. TimeoutError when another one does not let go."""
+
+    async def read(self, path: str) -> bytes | None:
+        """The whole file; None when there is none."""
+
+    async def append(self, path: str, data: bytes) -> None:
+        """Behind what is there, on disk when this returns. Directories that are missing are made."""
+
+    async def write(self, path: str, data: bytes) -> None:
+        """The whole file, in one move."""
+
+    async def set_aside(self, path: str) -> str:
+        """Give the file the first free one of name_1, name_2 …, and say which."""
+
+    async def remove(self, path: str) -> None:
+        """Where there is one."""
+
+    async def remove_empty(self, directory: str) -> None:
+        """Where nothing is in it."""
+
+
 class Enqueued(msgspec.Struct, frozen=True):
     turn: Turn
     folded: bool  # an earlier request with the same key had made it
@@ -217,12 +244,18 @@ class Journal(Protocol):
         """Facts (and deltas among them). Raises LeaseLost when a leased kind is written without the current lease."""
 
     async def create_thread(
-        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = ()
+        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = (), takes_name: bool = False
     ) -> Thread:
-        """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live."""
+        """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live, unless
+        the name is to be taken from whichever thread has it."""
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
+
+    async def add_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
+        """These items behind what is there, one commit; Busy unless the thread is idle."""
+
+    async def put_mirror(self, mirror: Mirror) -> None: ...
 
     async def delete_thread(self, thread: str) -> None:
         """thread.deleted for it and its children, then their rows go, in bounded steps. Busy while a turn runs."""
@@ -315,6 +348,13 @@ class Journal(Protocol):
 
     async def find_handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
         """The live handle, else the newest deleted one, else None."""
+
+    async def handles(self, thread: str) -> list[Handle]:
+        """The thread's live handles, oldest first."""
+
+    async def mirror(self, path: str) -> Mirror | None: ...
+    async def mirrors(self, thread: str) -> list[Mirror]:
+        """Every file that tells this thread, or told it until it was put aside."""
 
     async def projects(self) -> list[Project]: ...
     async def search(

@@ -6,6 +6,7 @@ Everything the engine writes goes through here; everything anybody watches comes
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -39,6 +40,11 @@ class Feed:
         self._watches: dict[asyncio.Future[Event | None], Match] = {}
         self._lookers: list[Callable[[], None]] = []
         self._handlers: list[Callable[[Event], None]] = []
+        # Brings the files that clients read of a thread up to date. Bounded; never raises.
+        self.mirror: Callable[[str], Awaitable[None]] = _no_mirror
+        self.unmirror: Callable[[str], Awaitable[None]] = _no_mirror  # the thread is about to be deleted
+        self._ending: set[str] = set()  # turns whose end is not told yet
+        self._held: deque[Sequence[Event]] = deque()  # such an end, and what was published after it
         self.tailing = Tailing(journal)
         self._stop_listening = journal.listen(self._deliver)
 
@@ -70,11 +76,24 @@ class Feed:
 
     async def finish(self, lease: Lease, finished: TurnFinished, payloads: Sequence[AnyPayload]) -> list[Event]:
         drafts = [Draft(p, lease.thread, lease.turn) for p in payloads]
-        return await self.journal.finish(lease, self.redactor.struct(finished), self._clean(drafts))
+        self._ending.add(lease.turn)
+        try:
+            events = await self.journal.finish(lease, self.redactor.struct(finished), self._clean(drafts))
+            await self.mirror(lease.thread)
+            return events
+        finally:
+            self._ending.discard(lease.turn)
+            self._tell_held()
 
-    async def create_thread(self, thread: Thread, handle: Handle | None = None, items: Sequence[Item] = ()) -> Thread:
+    async def create_thread(
+        self, thread: Thread, handle: Handle | None = None, items: Sequence[Item] = (), *, takes_name: bool = False
+    ) -> Thread:
         clean = [self.redactor.struct(i) for i in items]
-        return await self.journal.create_thread(self.redactor.struct(thread), handle=handle, items=clean)
+        made = self.redactor.struct(thread)
+        return await self.journal.create_thread(made, handle=handle, items=clean, takes_name=takes_name)
+
+    async def add_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
+        return await self.journal.add_items(thread, [self.redactor.struct(i) for i in items])
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         return await self.journal.replace_items(thread, [self.redactor.struct(i) for i in items])
@@ -155,6 +174,18 @@ class Feed:
         await self.tailing.close()
 
     def _deliver(self, events: Sequence[Event]) -> None:
+        """Whatever follows an end that is held waits with it: everybody hears everything in its order."""
+        if self._held or (self._ending and any(e.turn in self._ending and _is_end(e) for e in events)):
+            self._held.append(events)
+        else:
+            self._hand_out(events)
+
+    def _tell_held(self) -> None:
+        held, self._held = self._held, deque()
+        for events in held:
+            self._deliver(events)
+
+    def _hand_out(self, events: Sequence[Event]) -> None:
         if not events:
             self._missed()
             return
@@ -183,3 +214,11 @@ class Feed:
         if self.redactor.idle:
             return drafts
         return [Draft(self.redactor.struct(d.payload), d.thread, d.turn) for d in drafts]
+
+
+async def _no_mirror(thread: str) -> None:
+    pass
+
+
+def _is_end(event: Event) -> bool:
+    return isinstance(event.payload, TurnFinished)

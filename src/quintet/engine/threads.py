@@ -61,6 +61,7 @@ class Threads:
         items: Sequence[Item] = (),
         view: View = EVERYTHING,
         forked_from: str = "",
+        takes_name: bool = False,
     ) -> Thread:
         """A new thread, empty or with given items (a fork's, an imported file's), in one commit."""
         project = await self._projects.of(settings.cwd)
@@ -80,7 +81,7 @@ class Threads:
             view=view,
         )
         owned = [msgspec.structs.replace(i, thread=thread_id) for i in items]
-        return await self._feed.create_thread(thread, handle, owned)
+        return await self._feed.create_thread(thread, handle, owned, takes_name=takes_name)
 
     async def open(self, handle: Handle, settings: ThreadSettings, *, profile: str = DEFAULT) -> Opened:
         """The thread an outside client means by its own id; a new one under that id if there is none."""
@@ -223,10 +224,22 @@ class Threads:
         """The model starts afresh; people still see everything."""
         return await self._change_view((await self.get(thread)).thread, ViewChanged(ViewReason.CLEAR))
 
+    async def begin(
+        self, settings: ThreadSettings, bodies: Sequence[Body], *, handle: Handle, takes_name: bool = False
+    ) -> Thread:
+        """A new thread of that name with these items; `takes_name` where another thread has it until now."""
+        items = [msgspec.structs.replace(self._item("", b), ordinal=n) for n, b in enumerate(bodies, start=1)]
+        return await self.create(settings, handle=handle, items=items, takes_name=takes_name)
+
+    async def extend(self, thread: str, bodies: Sequence[Body]) -> None:
+        """Put these items behind what is there; it must rest."""
+        await self._feed.add_items(thread, [self._item(thread, body) for body in bodies])
+
     async def replace(self, thread: str, bodies: Sequence[Body]) -> Thread:
         """Hide everything and put these items in its place."""
         source = (await self.get(thread)).thread
         await self._feed.replace_items(source.id, [self._item(source.id, body) for body in bodies])
+        await self._feed.mirror(source.id)
         return await self._journal.thread(thread)
 
     async def delete(self, thread: str, by: Principal) -> None:
@@ -238,6 +251,7 @@ class Threads:
             for turn in reversed(await self._journal.turns(here, live=True)):
                 with contextlib.suppress(TurnOver):
                     await self._turns.cancel(turn.id, by, "the thread is being deleted")
+        await self._feed.unmirror(thread)
         await self._journal.delete_thread(thread)
 
     async def children(self, thread: str) -> list[Thread]:
@@ -258,9 +272,11 @@ class Threads:
     async def _update(self, thread: str, update: ThreadUpdated) -> None:
         await self._journal.thread(thread)
         await self._feed.append([Draft(update, thread)])
+        await self._feed.mirror(thread)
 
     async def _change_view(self, thread: Thread, change: ViewChanged) -> Thread:
         if thread.owner:
             raise Busy("A turn is running in this thread.")
         await self._feed.append([Draft(change, thread.id)])
+        await self._feed.mirror(thread.id)
         return await self._journal.thread(thread.id)

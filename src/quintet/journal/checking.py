@@ -30,7 +30,7 @@ BODIES = {
     "grants": Grant,
 }
 TABLES = (*BODIES, "events", "items", "kinds", "unknown_effects", "handles", "projects", "keys", "counter")
-_SINCE = {"checkpoints": 2, "audit": 3}  # tables that later schemas brought
+_SINCE = {"checkpoints": 2, "audit": 3, "mirrors": 4}  # tables that later schemas brought
 _PAGE = 2_000
 Progress = Callable[[str, int, int], None]  # what is being done, how far, of how much
 

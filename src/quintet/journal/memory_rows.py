@@ -16,6 +16,7 @@ from quintet.domain.grant import Grant
 from quintet.domain.ids import new_id
 from quintet.domain.interaction import Interaction
 from quintet.domain.item import Damaged, text_of
+from quintet.domain.mirror import Mirror
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.domain.turn import TurnState
@@ -40,6 +41,7 @@ class MemoryRows:
         self._grants: dict[str, Grant] = {}
         self._handles: dict[int, Handle] = {}
         self._projects: dict[str, Project] = {}
+        self._mirrors: dict[str, Mirror] = {}
         self._keys: dict[tuple[str, str], KeyRow] = {}
         self._unknown: dict[int, str] = {}
         self._checkpoints: dict[int, str] = {}
@@ -196,6 +198,15 @@ class MemoryRows:
         live = [h for h in found if not h.deleted_ms]
         return next(reversed(live or found), None)
 
+    def handles(self, thread: str) -> list[Handle]:
+        return [h for h in self._handles.values() if h.thread == thread and not h.deleted_ms]
+
+    def mirror(self, path: str) -> Mirror | None:
+        return self._mirrors.get(path)
+
+    def mirrors(self, thread: str) -> list[Mirror]:
+        return [m for m in self._mirrors.values() if m.thread == thread]
+
     def projects(self) -> list[Project]:
         return list(self._projects.values())
 
@@ -280,6 +291,15 @@ class MemoryRows:
             if handle.thread == thread and not handle.deleted_ms:
                 self._put(self._handles, key, replace(handle, deleted_ms=at_ms))
 
+    def drop_handle(self, handle: Handle, at_ms: int) -> None:
+        name = (handle.protocol, handle.scope, handle.external_id)
+        for key, kept in list(self._handles.items()):
+            if (kept.protocol, kept.scope, kept.external_id) == name and not kept.deleted_ms:
+                self._put(self._handles, key, replace(kept, deleted_ms=at_ms))
+
+    def put_mirror(self, mirror: Mirror) -> None:
+        self._put(self._mirrors, mirror.path, mirror)
+
     def insert_project(self, project: Project) -> None:
         self._put(self._projects, project.id, project)
 
@@ -305,7 +325,13 @@ class MemoryRows:
         return len(items)
 
     def erase_rest(self, thread: str) -> None:
-        tables: tuple[dict[Any, Any], ...] = (self._interactions, self._commands, self._grants, self._keys)
+        tables: tuple[dict[Any, Any], ...] = (
+            self._interactions,
+            self._commands,
+            self._grants,
+            self._keys,
+            self._mirrors,
+        )
         for table in tables:
             for key, row in list(table.items()):
                 if row.thread == thread:

@@ -28,7 +28,9 @@ class Schema(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-CURRENT = Schema(3, (Step(2, text("step_2") + SQL["find_checkpoints"]), Step(3, text("step_3"))))
+CURRENT = Schema(
+    4, (Step(2, text("step_2") + SQL["find_checkpoints"]), Step(3, text("step_3")), Step(4, text("step_4")))
+)
 
 
 def bring_up(

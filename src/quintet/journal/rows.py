@@ -14,6 +14,7 @@ from quintet.domain.audit import AuditRow
 from quintet.domain.command import Command
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
+from quintet.domain.mirror import Mirror
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.domain.turn import Mode, Turn
@@ -140,6 +141,11 @@ class Reads(Protocol):
         """Those not revoked."""
 
     def handle(self, protocol: str, scope: str, external_id: str) -> Handle | None: ...
+    def handles(self, thread: str) -> list[Handle]:
+        """The thread's live ones, oldest first."""
+
+    def mirror(self, path: str) -> Mirror | None: ...
+    def mirrors(self, thread: str) -> list[Mirror]: ...
     def projects(self) -> list[Project]: ...
     def key(self, scope: str, key: str) -> KeyRow | None: ...
     def matches(self, words: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -172,6 +178,10 @@ class Rows(Reads, Protocol):
     def drop_handles(self, thread: str, at_ms: int) -> None:
         """Mark its live handles deleted; the rows stay."""
 
+    def drop_handle(self, handle: Handle, at_ms: int) -> None:
+        """Mark the live one of this name deleted."""
+
+    def put_mirror(self, mirror: Mirror) -> None: ...
     def insert_project(self, project: Project) -> None: ...
     def put_key(self, row: KeyRow) -> None: ...
     def drop_keys(self, before_ms: int) -> None: ...
@@ -179,4 +189,4 @@ class Rows(Reads, Protocol):
         """Remove up to `limit` events and then items of a deleted thread; 0 when only its thread.deleted is left."""
 
     def erase_rest(self, thread: str) -> None:
-        """Its turns, interactions, commands, keys and grants, and mark it erased; the thread row itself stays."""
+        """Its turns, interactions, commands, keys, grants and mirrors go, it is marked erased; its own row stays."""

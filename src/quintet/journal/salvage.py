@@ -43,6 +43,7 @@ _SHAPES: dict[str, tuple[str, str]] = {
     "commands": ("k t t i b", "cmd_"),
     "grants": ("k t t i b", "grt_"),
     "handles": ("k t t t t i", ""),
+    "mirrors": ("k t t t i i t", ""),
     "projects": ("k t t t", "prj_"),
 }
 _TYPES: dict[str, tuple[type, ...]] = {

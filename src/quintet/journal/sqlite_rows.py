@@ -16,6 +16,7 @@ from quintet.domain.event import KINDS
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Interaction
 from quintet.domain.item import Damaged, text_of
+from quintet.domain.mirror import Mirror
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.journal import columns
@@ -244,6 +245,23 @@ class SqliteRows:
             return Handle(protocol, scope, external_id, columns.text(thread), columns.moment(deleted_ms))
         return None
 
+    def handles(self, thread: str) -> list[Handle]:
+        found = self._run(SQL["handles_of"], (thread,))
+        return [
+            Handle(columns.text(protocol), columns.text(scope), columns.text(name), columns.text(here))
+            for protocol, scope, name, here in found
+        ]
+
+    def mirror(self, path: str) -> Mirror | None:
+        for kind, thread, through, size, digest in self._run(SQL["mirror"], (path,)):
+            told = columns.number(through), columns.number(size)
+            return Mirror(path, columns.text(kind), columns.text(thread), *told, columns.text(digest))
+        return None
+
+    def mirrors(self, thread: str) -> list[Mirror]:
+        found = [columns.text(row[0]) for row in self._run(SQL["mirrors_of"], (thread,))]
+        return [row for path in found if (row := self.mirror(path)) is not None]
+
     def projects(self) -> list[Project]:
         return [Project(*map(columns.text, row)) for row in self._run(SQL["projects"])]
 
@@ -359,6 +377,12 @@ class SqliteRows:
     def drop_handles(self, thread: str, at_ms: int) -> None:
         self._run(SQL["drop_handles"], (at_ms, thread))
 
+    def drop_handle(self, handle: Handle, at_ms: int) -> None:
+        self._run(SQL["drop_handle"], (at_ms, handle.protocol, handle.scope, handle.external_id))
+
+    def put_mirror(self, mirror: Mirror) -> None:
+        self._run(SQL["put_mirror"], astuple(mirror))
+
     def insert_project(self, project: Project) -> None:
         self._run(SQL["insert_project"], (project.id, project.root, project.name))
 
@@ -390,7 +414,7 @@ class SqliteRows:
 
     def erase_rest(self, thread: str) -> None:
         self._run(SQL["drop_turns"], (self._thread_key(thread),))
-        for name in ("drop_interactions", "drop_commands", "drop_grants", "drop_thread_keys"):
+        for name in ("drop_interactions", "drop_commands", "drop_grants", "drop_thread_keys", "drop_mirrors"):
             self._run(SQL[name], (thread,))
         self._run(SQL["mark_erased"], (thread,))
 

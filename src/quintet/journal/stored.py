@@ -12,6 +12,7 @@ from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item
+from quintet.domain.mirror import Mirror
 from quintet.domain.ports import Enqueued, Listener, PruneReport, Recovery
 from quintet.domain.principal import ENGINE
 from quintet.domain.project import Project
@@ -51,9 +52,10 @@ class StoredJournal:
         return await self.store.write("append", lambda tx: appending.append(tx, drafts, lease))
 
     async def create_thread(
-        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = ()
+        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = (), takes_name: bool = False
     ) -> Thread:
-        return await self.store.write("create", lambda tx: threads.create_thread(tx, thread, handle, items))
+        work = partial(threads.create_thread, thread=thread, handle=handle, items=items, takes_name=takes_name)
+        return await self.store.write("create", work)
 
     async def add_handle(self, handle: Handle) -> Handle:
         """Another name for a thread that exists. Conflict if it names another live one."""
@@ -61,6 +63,12 @@ class StoredJournal:
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         return await self.store.write("append", lambda tx: threads.replace_items(tx, thread, items))
+
+    async def add_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
+        return await self.store.write("append", lambda tx: threads.add_items(tx, thread, items))
+
+    async def put_mirror(self, mirror: Mirror) -> None:
+        await self.store.write("mirror", lambda tx: tx.rows.put_mirror(mirror))
 
     async def delete_thread(self, thread: str) -> None:
         for doomed in await self.store.write("delete", lambda tx: threads.delete_thread(tx, thread)):
@@ -213,6 +221,15 @@ class StoredJournal:
 
     async def find_handle(self, protocol: str, scope: str, external_id: str) -> Handle | None:
         return await self.store.read(lambda rows: rows.handle(protocol, scope, external_id))
+
+    async def handles(self, thread: str) -> list[Handle]:
+        return await self.store.read(lambda rows: rows.handles(thread))
+
+    async def mirror(self, path: str) -> Mirror | None:
+        return await self.store.read(lambda rows: rows.mirror(path))
+
+    async def mirrors(self, thread: str) -> list[Mirror]:
+        return await self.store.read(lambda rows: rows.mirrors(thread))
 
     async def projects(self) -> list[Project]:
         return await self.store.read(lambda rows: rows.projects())

@@ -21,7 +21,9 @@ from quintet.journal.transaction import Transaction
 ERASE_STEP = 500
 
 
-def create_thread(tx: Transaction, thread: Thread, handle: Handle | None, items: Sequence[Item]) -> Thread:
+def create_thread(
+    tx: Transaction, thread: Thread, handle: Handle | None, items: Sequence[Item], *, takes_name: bool = False
+) -> Thread:
     fresh = replace(
         thread,
         created_ms=thread.created_ms or tx.now_ms,
@@ -38,8 +40,9 @@ def create_thread(tx: Transaction, thread: Thread, handle: Handle | None, items:
     emit(tx, ev.ThreadCreated(fresh), thread.id)
     if handle is not None:
         live = tx.rows.handle(handle.protocol, handle.scope, handle.external_id)
-        if live is not None and not live.deleted_ms:
+        if live is not None and not live.deleted_ms and not takes_name:
             raise Conflict(f"{handle.external_id!r} names another thread already.", thread=live.thread)
+        tx.rows.drop_handle(handle, tx.now_ms)
         tx.rows.insert_handle(replace(handle, thread=thread.id, deleted_ms=0))
     for item in items:
         emit(tx, ev.ItemAdded(item), thread.id)
@@ -49,14 +52,27 @@ def create_thread(tx: Transaction, thread: Thread, handle: Handle | None, items:
 
 def replace_items(tx: Transaction, thread: str, items: Sequence[Item]) -> list[Event]:
     """Hide everything and put these items in its place."""
-    end_dead(tx, thread)
-    for row in tx.rows.turns(thread, live=True):
-        raise Busy("A turn is running or waiting in this thread.", owner=row.turn.runner, turn=row.turn.id)
+    _idle(tx, thread)
     before = len(tx.events)
     emit(tx, ev.ViewChanged(ViewReason.REPLACE), thread)
     for item in items:
         emit(tx, ev.ItemAdded(replace(item, ordinal=0)), thread)
     return tx.events[before:]
+
+
+def add_items(tx: Transaction, thread: str, items: Sequence[Item]) -> list[Event]:
+    """Put these behind what is there."""
+    _idle(tx, thread)
+    before = len(tx.events)
+    for item in items:
+        emit(tx, ev.ItemAdded(replace(item, ordinal=0)), thread)
+    return tx.events[before:]
+
+
+def _idle(tx: Transaction, thread: str) -> None:
+    end_dead(tx, thread)
+    for row in tx.rows.turns(thread, live=True):
+        raise Busy("A turn is running or waiting in this thread.", owner=row.turn.runner, turn=row.turn.id)
 
 
 def add_handle(tx: Transaction, handle: Handle) -> Handle:

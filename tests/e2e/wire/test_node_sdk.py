@@ -178,11 +178,11 @@ def test_a_hook_of_the_program_blocks_and_the_turn_can_be_played_again(tmp_path:
     assert said(came["replayed"]) == said(turn)
 
 
-async def over_http(tmp_path: Path, *scenes: dict[str, Any], faults: tuple[str, ...] = ()) -> Any:
+async def over_http(tmp_path: Path, *scenes: dict[str, Any], faults: tuple[str, ...] = (), scene: str = "talk") -> Any:
     """(what came of each scene, what the model was sent)."""
     async with ModelServer('text: "well said"\nusage: in=30 out=2\n---\ntext: "again"\n', faults=faults) as server:
         client = Sdk(tmp_path, write_home(tmp_path / "home", config=CONFIG.format(url=server.url)))
-        came = [await asyncio.to_thread(lambda given=given: client.play("talk", **given)) for given in scenes]
+        came = [await asyncio.to_thread(lambda given=given: client.play(scene, **given)) for given in scenes]
         return came, [request.body for request in server.requests]
 
 
@@ -198,6 +198,25 @@ async def test_a_session_is_resumed_by_its_id_and_the_model_knows_what_was_said(
     assert "remember seven" in texts
     assert "well said" in texts
     assert "and now?" in texts
+
+
+@pytest.mark.req("wire:S94", "wire:S95")
+async def test_the_sdk_lists_reads_and_forks_the_sessions_it_finds_on_disk(tmp_path: Path) -> None:
+    (came,), sent = await over_http(tmp_path, {"say": ["remember seven", "and eight"]}, scene="files")
+    (listed,) = came["listed"]
+    assert (listed["id"], listed["brief"]) == (came["sessionId"], "remember seven")
+    assert [found["id"] for found in came["everywhere"]] == [came["sessionId"]]
+    kinds = [event["type"] for event in came["events"]]
+    assert (kinds.count("TurnBegin"), kinds.count("TurnEnd"), kinds[-1]) == (2, 2, "TurnEnd")
+    assert came["events"] == came["inTurns"]  # there before the program was told that the turn is over
+    assert said({"events": came["events"]}) == "".join(map(said, came["turns"][:2]))
+    assert {found["id"] for found in came["after"]} == {came["sessionId"], came["fork"]["sessionId"]}
+    begun = [event["payload"]["user_input"] for event in came["inFork"] if event["type"] == "TurnBegin"]
+    assert begun == ["remember seven", "in the fork"]
+    asked = json.dumps(sent[-1])
+    assert "remember seven" in asked
+    assert "in the fork" in asked
+    assert came["deleted"] is True
 
 
 @pytest.mark.req("wire:S40", "wire:S41")

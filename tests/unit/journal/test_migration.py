@@ -84,7 +84,7 @@ async def of_schema_1(home: Path, fresh: Path) -> list[ev.Event]:
     events = await everything(journal)
     await journal.close()
     with database(home) as raw:
-        raw.execute("DROP TABLE checkpoints; DROP TABLE audit; PRAGMA user_version = 1")
+        raw.execute("DROP TABLE checkpoints; DROP TABLE audit; DROP TABLE mirrors; PRAGMA user_version = 1")
     await (await opened(fresh, schema=FIRST)).close()
     assert tables_of(home) == tables_of(fresh), "not what schema 1 was"
     return events

@@ -182,6 +182,20 @@ SELECT thread, deleted_ms FROM handles WHERE protocol = ? AND scope = ? AND exte
 ORDER BY deleted_ms > 0, key DESC LIMIT 1
 -- name: insert_handle
 INSERT INTO handles (protocol, scope, external_id, thread, deleted_ms) VALUES (?, ?, ?, ?, ?)
+-- name: handles_of
+SELECT protocol, scope, external_id, thread FROM handles WHERE thread = ? AND deleted_ms = 0 ORDER BY key
+-- name: drop_handle
+UPDATE handles SET deleted_ms = ? WHERE protocol = ? AND scope = ? AND external_id = ? AND deleted_ms = 0
+-- name: mirror
+SELECT kind, thread, through_seq, size, digest FROM mirrors WHERE path = ?
+-- name: mirrors_of
+SELECT path FROM mirrors WHERE thread = ? ORDER BY key
+-- name: put_mirror
+INSERT INTO mirrors (path, kind, thread, through_seq, size, digest) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, thread = excluded.thread, through_seq = excluded.through_seq,
+size = excluded.size, digest = excluded.digest
+-- name: drop_mirrors
+DELETE FROM mirrors WHERE thread = ?
 -- name: drop_handles
 UPDATE handles SET deleted_ms = ? WHERE thread = ? AND deleted_ms = 0
 -- name: projects

@@ -79,9 +79,13 @@ class Projection:
             return []
         out: list[Out] = row(self, payload)
         if out and not self._begun and not _early(payload):
-            self._begun = True
-            out.insert(0, Message("TurnBegin", wire.TurnBegin(self._input)))
+            out = [*self.begin(), *out]
         return out
+
+    def begin(self) -> list[Out]:
+        """The turn's beginning, where it is told by itself."""
+        self._begun = True
+        return [Message("TurnBegin", wire.TurnBegin(self._input))]
 
     # --- the turn and its steps ----------------------------------------------------------------------------------
     def _turn_finished(self, said: ev.TurnFinished) -> list[Out]:

@@ -50,6 +50,7 @@ class House:
         commands: Commands | None = None,
         unsupported: str = "",
         log: Callable[[str], None] = lambda line: None,
+        leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
         self._open_thread = open_thread
@@ -62,6 +63,7 @@ class House:
         self.commands = commands or Commands()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
         self.log = log
+        self.leave = leave  # what is done when its client has left
         self._thread: Thread | None = None
 
     async def thread(self) -> Thread:

@@ -49,22 +49,51 @@ Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in
 }
 
 
+class Brought:
+    """Items that came from elsewhere with no turn around them, told as the turns they once were."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._telling: Retold | None = None
+
+    def take(self, event: ev.Event) -> list[Out]:
+        said = event.payload
+        if not isinstance(said, ev.ItemAdded) or event.turn:
+            return self.end() if isinstance(said, ev.TurnStarted) else []
+        if not isinstance(said.item.body, it.UserMessage):
+            return self._telling.project(event) if self._telling else []
+        ended = self.end()
+        self._telling = Retold(said_by_user(said.item.body.parts), self._options)
+        return [*ended, *self._telling.begin()]
+
+    def end(self) -> list[Out]:
+        telling, self._telling = self._telling, None
+        return [Message("TurnEnd", wire.Empty())] if telling else []
+
+
 async def retell(house: House, thread: Thread) -> AsyncIterator[Message | Asked]:
     """Every message of every turn, in order, whoever began it."""
     trees: dict[str, Tree] = {}
     journal, options = house.feed.journal, Options(house.names, house.window)
+    brought = Brought(options)
     async for event in kept_events(journal, 0, thread.root):
         if not isinstance(event, ev.Event):
             continue  # deltas that are gone were never needed
         said = event.payload
         if isinstance(said, ev.TurnQueued) and event.thread == thread.id:
             trees = {event.turn: Tree(journal, said.turn, said_by_user(said.turn.parts), options, Retold)} | trees
+        for out in brought.take(event) if event.thread == thread.id else ():
+            if isinstance(out, Message):
+                yield out
         for tree in tuple(trees.values()):
             for out in await tree.take(event):
                 if isinstance(out, Message | Asked):
                     yield out
         if isinstance(said, ev.TurnFinished):
             trees.pop(event.turn, None)
+    for out in brought.end():
+        if isinstance(out, Message):
+            yield out
 
 
 class Replaying:

@@ -9,6 +9,7 @@ from quintet.protocols.wire.errors import bad, errors
 from quintet.protocols.wire.gate import Gate
 from quintet.protocols.wire.handshake import HANDSHAKE
 from quintet.protocols.wire.house import House
+from quintet.protocols.wire.lines import encode_line
 from quintet.protocols.wire.replay import REPLAY
 from quintet.protocols.wire.turns import TURNS
 from quintet.rpc.connection import Connection, Source
@@ -40,10 +41,3 @@ async def leave(connection: Connection[Any]) -> None:
     """Nobody speaks any more: the turn is cancelled, its end and its answer still go out."""
     if (running := connection.state.running) is not None:
         await running.cancel()
-
-
-def encode_line(body: bytes) -> bytes:
-    """Some readers end a line at U+2028 and U+2029 too; escaped they stay what they are."""
-    if b"\xe2\x80" in body:
-        body = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
-    return body + b"\n"

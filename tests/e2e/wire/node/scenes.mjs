@@ -152,6 +152,26 @@ const scenes = {
     return { turns: [first, second] };
   },
 
+  async files() {
+    // The SDK reads and writes the session's files by itself, beside the server.
+    const session = open();
+    const turns = [];
+    for (const said of given.say) turns.push(await hear(session.prompt(said), approving("approve")));
+    const inTurns = await sdk.parseSessionEvents(given.work, session.sessionId);
+    await session.close();
+    const listed = await sdk.listSessions(given.work);
+    const everywhere = await sdk.listSessionsForWorkspace(given.work);
+    const events = await sdk.parseSessionEvents(given.work, session.sessionId);
+    const fork = await sdk.forkSession({ workDir: given.work, sourceSessionId: session.sessionId, turnIndex: 0 });
+    const forked = open({ sessionId: fork.sessionId });
+    turns.push(await hear(forked.prompt("in the fork"), approving("approve")));
+    await forked.close();
+    const after = await sdk.listSessions(given.work);
+    const inFork = await sdk.parseSessionEvents(given.work, fork.sessionId);
+    const deleted = await sdk.deleteSession(given.work, session.sessionId);
+    return { turns, sessionId: session.sessionId, fork, listed, everywhere, events, inTurns, inFork, after, deleted };
+  },
+
   async hooks() {
     const asked = [];
     const client = new sdk.ProtocolClient();

@@ -1,0 +1,95 @@
+"""context.jsonl as items: what an earlier program, or a client itself, wrote. Data from outside: every line is checked.
+
+Nothing in it is executed, granted or sent anywhere by reading it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from quintet.domain import item as it
+from quintet.domain.errors import Invalid
+from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.inputs import core_parts
+
+LARGEST = 256 * 1024 * 1024
+
+
+class _Function(Struct, frozen=True):
+    name: str
+    arguments: str | None = None
+
+
+class _Call(Struct, frozen=True):
+    id: str
+    function: _Function
+
+
+class _Line(Struct, frozen=True):
+    role: str
+    content: Any = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | UnsetType | None = UNSET
+
+
+def bodies(data: bytes) -> list[it.Body]:
+    """Invalid where a line says nothing that can be understood; a last line without its end was never finished."""
+    if len(data) > LARGEST:
+        raise Invalid(f"It is larger than {LARGEST} bytes.")
+    found: list[it.Body] = []
+    names: dict[str, str] = {}
+    whole = data[: data.rfind(b"\n") + 1]
+    for number, text in enumerate(whole.split(b"\n"), start=1):
+        if text.strip():
+            try:
+                found += _bodies(msgspec.json.decode(text, type=_Line), names)
+            except msgspec.DecodeError as error:
+                raise Invalid(f"Line {number} cannot be read: {error}.") from None
+            except Invalid as error:
+                raise Invalid(f"Line {number} cannot be taken: {error.message}") from None
+    return found
+
+
+def _bodies(line: _Line, names: dict[str, str]) -> list[it.Body]:
+    if line.role.startswith("_"):
+        return []  # the program's own notes
+    parts = _parts(line.content)
+    match line.role:
+        case "user" | "system":
+            return [it.UserMessage(core_parts(parts))]
+        case "assistant":
+            calls = [it.ToolCall(c.id, c.function.name, c.function.arguments or "{}") for c in line.tool_calls or ()]
+            names.update((call.call_id, call.name) for call in calls)
+            return [*_said(parts), *calls]
+        case "tool":
+            call = line.tool_call_id or ""
+            text = "\n".join(part.text for part in parts if isinstance(part, wire.TextPart))
+            images = tuple(p for p in core_parts(_pictures(parts)) if isinstance(p, it.ImagePart))
+            return [it.ToolResult(call, names.get(call, "unknown"), it.ResultStatus.OK, text, images=images)]
+    raise Invalid(f"the role {line.role!r} is not known.")
+
+
+def _parts(content: Any) -> list[wire.ContentPart]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [wire.TextPart(content)]
+    return msgspec.convert(content, list[wire.ContentPart])
+
+
+def _pictures(parts: list[wire.ContentPart]) -> list[wire.ContentPart]:
+    return [part for part in parts if isinstance(part, wire.ImageURLPart)]
+
+
+def _said(parts: list[wire.ContentPart]) -> list[it.Body]:
+    found: list[it.Body] = []
+    for part in parts:
+        match part:
+            case wire.TextPart(text=text) if text:
+                found.append(it.AssistantMessage(text))
+            case wire.ThinkPart(think=text) if text:
+                found.append(it.Reasoning(text))
+    return found

@@ -1,0 +1,110 @@
+"""Files that other programs read and write too: read whole, appended to, replaced in one move, under a lock of ours.
+
+The locks lie in the home's run directory, never beside the files. Knows nothing of what the files say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from quintet.workspace.handles import replace, write_new
+
+LOCKED_WITHIN_S = 1.5
+_TRY_AGAIN_S = 0.005
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class DiskMirrorFiles:
+    def __init__(self, run: str) -> None:
+        self._run = run
+
+    @asynccontextmanager
+    async def hold(self, path: str) -> AsyncIterator[None]:
+        name = hashlib.sha256(path.encode()).hexdigest()[:32]
+        os.makedirs(self._run, mode=0o700, exist_ok=True)
+        lock = os.open(os.path.join(self._run, f"{name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            end = time.monotonic() + LOCKED_WITHIN_S
+            while not _locked(lock):
+                if time.monotonic() > end:
+                    raise TimeoutError(f"another process holds {path}")
+                await asyncio.sleep(_TRY_AGAIN_S)
+            yield
+        finally:
+            os.close(lock)
+
+    async def read(self, path: str) -> bytes | None:
+        return await asyncio.to_thread(_read, path)
+
+    async def append(self, path: str, data: bytes) -> None:
+        await asyncio.to_thread(_append, path, data)
+
+    async def write(self, path: str, data: bytes) -> None:
+        await asyncio.to_thread(_write, path, data)
+
+    async def set_aside(self, path: str) -> str:
+        return await asyncio.to_thread(_set_aside, path)
+
+    async def remove(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            await asyncio.to_thread(os.unlink, path)
+
+    async def remove_empty(self, directory: str) -> None:
+        def remove() -> None:
+            with suppress(OSError):
+                os.rmdir(directory)
+
+        await asyncio.to_thread(remove)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with os.fdopen(os.open(path, _READ), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _append(path: str, data: bytes) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with os.fdopen(os.open(path, _APPEND, 0o600), "ab") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write(path: str, data: bytes) -> None:
+    directory, name = os.path.split(path)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    handle = os.open(directory, _DIRECTORY)
+    try:
+        replace(handle, name, lambda passing: write_new(handle, passing, data, 0o600))
+    finally:
+        os.close(handle)
+
+
+def _set_aside(path: str) -> str:
+    directory, name = os.path.split(path)
+    stem, dot, ending = name.rpartition(".")
+    taken = [re.fullmatch(rf"{re.escape(stem)}_(\d+){re.escape(dot + ending)}", n) for n in os.listdir(directory)]
+    free = 1 + max((int(found[1]) for found in taken if found), default=0)
+    aside = os.path.join(directory, f"{stem}_{free}{dot}{ending}")
+    os.rename(path, aside)
+    return aside

@@ -1,0 +1,92 @@
+"""The files of a session with the real executable: killed at the worst moment, two at once, gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.wire.test_stdio import HOLDS, SAYS, client
+from tests.fakes.wire_client import kinds, spoken
+from tests.faults.processes import quintet
+
+TURN = ["TurnBegin", "StepBegin", "ContentPart", "ContentPart", "StatusUpdate", "TurnEnd"]
+
+
+def directory(tmp_path: Path) -> Path:
+    work = hashlib.md5(str(tmp_path / "work").encode(), usedforsecurity=False).hexdigest()
+    return tmp_path / "home" / "share" / "sessions" / work
+
+
+def lines(tmp_path: Path, name: str, session: str = "s1") -> list[Any]:
+    return [json.loads(line) for line in (directory(tmp_path) / session / name).read_text().splitlines()]
+
+
+def logged(tmp_path: Path, session: str = "s1") -> list[str]:
+    return [row["message"]["type"] for row in lines(tmp_path, "wire.jsonl", session)[1:]]
+
+
+@pytest.mark.req("wire:S93", "wire:S94", "wire:S95")
+def test_a_session_is_on_disk_when_its_prompt_is_answered_and_goes_on_by_continue(tmp_path: Path) -> None:
+    with client(tmp_path) as wire:
+        wire.prompt("first")
+        (session,) = [p.name for p in directory(tmp_path).iterdir()]
+        assert logged(tmp_path, session) == TURN
+        wire.hang_up()
+        assert wire.ended(5) == (0, "")
+    before = len(lines(tmp_path, "context.jsonl", session))
+    with client(tmp_path, SAYS, "--continue") as wire:
+        assert spoken(wire.call("replay")) == "one two"
+        wire.prompt("second")
+    assert [p.name for p in directory(tmp_path).iterdir()] == [session]
+    assert logged(tmp_path, session) == TURN * 2
+    assert len(lines(tmp_path, "context.jsonl", session)) == before * 2 - 1
+
+
+@pytest.mark.req("mechanisms:M6.resumable")
+@pytest.mark.parametrize("point", ["finish.after_commit", "mirror.before_commit:1", "mirror.before_commit:2"])
+def test_a_process_killed_around_the_end_of_a_turn_is_caught_up_with(tmp_path: Path, point: str) -> None:
+    with client(tmp_path, SAYS, "--session", "s1", QUINTET_FAILPOINT=point) as wire:
+        wire.send(id="p", method="prompt", params={"user_input": "first"})
+        assert "reply" not in kinds(wire.rest())
+        assert wire.popen.wait(10) == -9
+    with client(tmp_path, SAYS, "--session", "s1") as wire:
+        wire.call("replay")
+        assert logged(tmp_path) == TURN
+        wire.prompt("second")
+    assert logged(tmp_path) == TURN * 2
+    said = [row["content"] for row in lines(tmp_path, "context.jsonl") if row["role"] == "user"]
+    assert said == ["first", "second"]
+
+
+@pytest.mark.req("mechanisms:M6.owner")
+def test_a_turn_of_another_process_and_protocol_is_in_the_files_too(tmp_path: Path) -> None:
+    with client(tmp_path, SAYS, "--session", "s1") as wire:
+        wire.prompt("first")
+        (thread,) = quintet("threads", "list", "--json", home=tmp_path / "home").lines
+        done = quintet("run", "--thread", thread["id"], "second", home=tmp_path / "home", cwd=tmp_path / "work")
+        assert done.code == 0, done
+        assert logged(tmp_path) == TURN * 2
+        wire.prompt("third")
+    assert logged(tmp_path) == TURN * 3
+    said = [row["content"] for row in lines(tmp_path, "context.jsonl") if row["role"] == "user"]
+    assert said == ["first", "second", "third"]
+
+
+@pytest.mark.req("wire:S113")
+def test_whoever_only_looks_leaves_no_directory_and_a_cancelled_turn_is_written(tmp_path: Path) -> None:
+    with client(tmp_path, HOLDS, "--session", "s1") as wire:
+        wire.initialize()
+        (directory(tmp_path) / "s1").mkdir(parents=True)
+        wire.hang_up()
+        assert wire.ended(5) == (0, "")
+    assert not (directory(tmp_path) / "s1").exists()
+    with client(tmp_path, HOLDS, "--session", "s1") as wire:
+        wire.send(id="p", method="prompt", params={"user_input": "go"})
+        wire.until(lambda m: "ContentPart" in str(m))
+        wire.hang_up()
+        assert wire.ended(5) == (0, "")
+    assert logged(tmp_path) == ["TurnBegin", "StepBegin", "ContentPart", "TurnEnd"]
