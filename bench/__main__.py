@@ -28,6 +28,7 @@ ALL = (
     "checkpoints",
     "search",
     "large_store",
+    "wire",
 )
 ROOT = Path(__file__).parents[1]
 

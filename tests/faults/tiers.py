@@ -16,6 +16,7 @@ _FIGURES = {
     "R2": (1, 3, 25),  # rounds of every failpoint
     "R3": (20, 100, 2000),  # torn or flipped files
     "R4": (40, 200, 5000),  # reconnects
+    "R7": (1000, 10_000, 200_000),  # malformed lines a protocol
     "R11": (1, 1, 20),  # seeds of every fault in every wire
     "R13": (3, 20, 200),
     "R14": (10, 100, 1000),
