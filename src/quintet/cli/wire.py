@@ -9,7 +9,7 @@ import signal
 from typing import Any
 
 from quintet.app import App, WireFlags, open_app, wire_house
-from quintet.cli.invoke import Invocation, positive
+from quintet.cli.invoke import Invocation, directory, positive
 from quintet.config import Config
 from quintet.config.kimi import Chosen, choose, read_kimi
 from quintet.domain.agent import Agent
@@ -61,6 +61,7 @@ async def run(invocation: Invocation) -> int:
         return chosen[-1].config
 
     async with open_app(invocation.home, "wire", over=over) as app:
+        work_dir = directory(flags.work_dir)
         given = WireFlags(
             work_dir=work_dir,
             share_dir=share_dir,
