@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from quintet.domain.errors import Busy
-from quintet.workspace.sandbox.placeholders import Placeholders, tidy
+from quintet.workspace.sandbox.placeholders import Moved, Placeholders, tidy
 
 pytestmark = pytest.mark.req("security:S28")
 
@@ -103,7 +103,7 @@ def test_what_a_killed_process_left_is_taken_away_by_the_next(tmp_path: Path) ->
 def test_a_name_that_is_a_link_by_now_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".claude").symlink_to("elsewhere")
-    with pytest.raises(Busy):
+    with pytest.raises(Moved):
         placeholders(str(tmp_path / "notes")).make([str(tmp_path / ".claude")], [])
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
