@@ -199,10 +199,15 @@ class Checkup:
         return await (look_at_local() if self._local is None else look_at_local(self._local))
 
     def _mirror_rows(self) -> list[Row]:
-        if not self._config.mirrors:
-            return []
-        words = "config.toml names some, and this version keeps none"
-        return [warn("mirrors", words, "Remove [mirrors] from config.toml; `quintet threads export` copies a thread")]
+        from quintet.journal.peeking import mirror_sizes
+        from quintet.workspace.mirror_check import look_at_mirrors
+
+        unread = "config.toml has settings for them that this version does not read"
+        rows = [warn("mirrors", unread, "Remove [mirrors] from config.toml")] if self._config.mirrors else []
+        try:
+            return rows + look_at_mirrors(mirror_sizes(Path(self._home)))
+        except QuintetError:
+            return rows  # the journal's own row says what is wrong with it
 
 
 async def _in_thread(look: Callable[[], list[Row]]) -> list[Row]:

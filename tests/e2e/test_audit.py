@@ -10,6 +10,12 @@ import pytest
 from tests.faults.processes import no_traceback, one_line, quintet, write_home
 
 
+def test_a_chain_that_has_only_begun_is_said_to_be_so(tmp_path: Path) -> None:
+    done = quintet("audit", "verify", home=write_home(tmp_path / "home"))
+    assert (done.code, done.err) == (0, "")
+    assert "nothing that belongs into it has happened yet" in done.out
+
+
 @pytest.mark.req("security:S53")
 def test_audit_verify_tells_a_whole_chain_from_one_that_was_changed(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home")

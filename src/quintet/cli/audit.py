@@ -53,6 +53,8 @@ def _verified_json(found: Verified) -> dict[str, object]:
 
 
 def _words(found: Verified) -> list[str]:
+    if found.whole and found.rows == 1:
+        return ["The audit chain is whole: it has begun, and nothing that belongs into it has happened yet."]
     if found.whole and found.head:
         return [
             f"The audit chain is whole: {found.rows} rows, each bound to the one before it.",

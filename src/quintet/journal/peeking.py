@@ -58,6 +58,18 @@ def glance(home: Path) -> Glance | None:
         )
 
 
+def mirror_sizes(home: Path) -> dict[str, int]:
+    """The files that clients read themselves, each with its size when it was last written."""
+    place = Home(home)
+    if not os.path.exists(place.database):
+        return {}
+    with peek(place) as connection:
+        if number(connection, "PRAGMA user_version") < 4:
+            return {}  # older formats knew none
+        found = connection.execute("SELECT path, size FROM mirrors").fetchall()
+        return {path: size for path, size in found if type(path) is str and type(size) is int}
+
+
 @contextlib.contextmanager
 def peek(place: Home) -> Iterator[apsw.Connection]:
     """A connection that reads only."""

@@ -90,3 +90,17 @@ def test_whoever_only_looks_leaves_no_directory_and_a_cancelled_turn_is_written(
         wire.hang_up()
         assert wire.ended(5) == (0, "")
     assert logged(tmp_path) == ["TurnBegin", "StepBegin", "ContentPart", "TurnEnd"]
+
+
+@pytest.mark.req("first_minutes:F5")
+def test_the_doctor_tells_of_the_files_and_of_those_that_others_changed(tmp_path: Path) -> None:
+    with client(tmp_path, SAYS, "--session", "s1") as wire:
+        wire.prompt("first")
+        wire.hang_up()
+        assert wire.ended(5) == (0, "")
+    with (directory(tmp_path) / "s1" / "wire.jsonl").open("a") as file:
+        file.write("{}\n")
+    (told,) = quintet("doctor", "--json", home=tmp_path / "home").lines
+    (row,) = [row for row in told["rows"] if row["name"] == "mirrors"]
+    assert row["health"] == "ok"
+    assert "1 written by others since" in row["detail"]
