@@ -593,3 +593,10 @@ async def test_a_command_that_begins_while_another_ends_is_prepared_all_the_same
     async with asyncio.timeout(60):
         await asyncio.gather(*(come_and_go() for _ in range(4)))
     assert sorted(os.listdir(stage.workspace)) == before
+
+
+async def test_a_command_gives_way_to_whoever_watches_it(stage: Stage) -> None:
+    done = await stage.run("nice; cat /proc/self/autogroup 2>/dev/null")
+    nice, _, group = done.stdout.partition("\n")
+    assert nice == "10"
+    assert not group or group.split()[-1] == "10"
