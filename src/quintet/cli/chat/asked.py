@@ -101,11 +101,12 @@ class Asked:
         assert asked is not None
         self._asking.again()
         approval = isinstance(asked.request, Approval)
+        # Before the words that ask: an answer to them may be typed as soon as they can be read.
+        self._face.ask("allow" if approval else "answer")
         self._face.write([()])
         if approval:  # a question's words say all of it
             self._write(describe(asked, REMEMBER_BY), diff=True)
         self._write(self._asking.words())
-        self._face.ask("allow" if approval else "answer")
 
     def _write(self, *texts: str, diff: bool = False) -> None:
         for line in (line for text in texts for line in text.split("\n")):

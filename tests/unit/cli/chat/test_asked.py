@@ -20,6 +20,7 @@ class Face:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.labels: list[str] = []
+        self.shown_when_asked: list[str] = []
 
     def write(self, lines: Sequence[Line]) -> None:
         self.lines += [text_of(line) for line in lines]
@@ -29,6 +30,7 @@ class Face:
 
     def ask(self, label: str) -> None:
         self.labels.append(label)
+        self.shown_when_asked = list(self.lines)
 
 
 class Stage:
@@ -60,6 +62,15 @@ def test_what_is_typed_while_an_answer_is_on_its_way_is_neither_an_answer_nor_lo
     stage.asked.answer("2")
     assert stage.sent == [("int_1", Answer(Verdict.ANSWER, answers=(("a",),)))]
     assert any("this was not sent: 2" in line for line in stage.face.lines)
+
+
+def test_what_was_typed_before_is_thrown_away_before_the_request_can_be_read() -> None:
+    """Asking empties what the terminal holds: done after the words, it would take a quick answer to them with it."""
+    stage = Stage()
+    stage.asked.add(request("int_1", Approval("shell", "list", command="ls")))
+    assert stage.face.labels == ["allow"]
+    assert stage.face.shown_when_asked == []
+    assert any("allow?" in line for line in stage.face.lines)
 
 
 def test_the_next_request_is_asked_when_the_one_before_is_resolved_and_each_only_once() -> None:
