@@ -307,6 +307,9 @@ class Journal(Protocol):
     async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
         """Events with seq > after in order, of a root thread or of all."""
 
+    async def facts(self, root: str, after: int, *, limit: int = 500) -> list[Event]:
+        """The same of a root thread without its deltas, whose words are in its items once those are complete."""
+
     async def thread(self, thread: str) -> Thread:
         """NotFound when it never was or is deleted."""
 

@@ -42,6 +42,17 @@ async def replay(journal: Journal, after: int, root: str = "") -> AsyncIterator[
         after = page[-1].seq
 
 
+async def facts(journal: Journal, after: int, root: str) -> AsyncIterator[Event]:
+    """The facts of a root thread after the cursor until now, without the deltas between them, which may be many."""
+    last = (await journal.marks()).last
+    while page := await journal.facts(root, after, limit=PAGE):
+        for event in page:
+            if event.seq > last:
+                return
+            yield event
+        after = page[-1].seq
+
+
 class Subscription:
     def __init__(
         self,

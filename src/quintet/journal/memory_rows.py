@@ -90,6 +90,10 @@ class MemoryRows:
                 break
         return out
 
+    def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
+        found = (self._events[seq] for seq in self._order[bisect.bisect_right(self._order, after) :])
+        return [row for row in found if row.root == root and not _is(row, Durability.DELTA)][:limit]
+
     def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
         return [e for s in sorted(self._events) if (e := self._events[s]).turn == turn and s > after]
 
@@ -245,7 +249,7 @@ class MemoryRows:
         self._put(self._checkpoints, seq, thread)
 
     def _of(self, durability: Durability) -> list[EventRow]:
-        return [r for s in sorted(self._events) if KIND_BY_NAME[(r := self._events[s]).kind].durability is durability]
+        return [row for _, row in sorted(self._events.items()) if _is(row, durability)]
 
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
         doomed = [r for r in self._of(Durability.DELTA) if after < r.seq <= through]
@@ -341,3 +345,7 @@ class MemoryRows:
         for turn in [r.turn.id for r in self._turns.values() if r.turn.thread == thread]:
             self._drop(self._turns, turn)
         self._put(self._erased, thread, True)
+
+
+def _is(row: EventRow, durability: Durability) -> bool:
+    return KIND_BY_NAME[row.kind].durability is durability

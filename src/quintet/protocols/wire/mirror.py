@@ -14,7 +14,7 @@ from quintet.domain import event as ev
 from quintet.domain.ports import Journal
 from quintet.domain.thread import Thread
 from quintet.engine.mirrors import Told
-from quintet.engine.subscription import replay as kept_events
+from quintet.engine.subscription import facts
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.events import Asked, Options, Out, said_by_user
 from quintet.protocols.wire.lines import encode_line
@@ -42,9 +42,7 @@ async def happened(journal: Journal, thread: Thread, after: int) -> Happened:
     events: list[ev.Event] = []
     turns: set[str] = set()
     settled, through = 0, after
-    async for event in kept_events(journal, after, thread.root):
-        if not isinstance(event, ev.Event) or isinstance(event.payload, ev.Delta):
-            continue
+    async for event in facts(journal, after, thread.root):
         events.append(event)
         if event.thread == thread.id and isinstance(event.payload, ev.TurnStarted):
             turns.add(event.turn)
