@@ -1,5 +1,5 @@
-"""The parser of one command: argparse, with mistakes told as a person wants them: what is wrong, what was probably meant,
-what there is. Knows no command.
+"""The parser of one command: argparse, with mistakes told as a person wants them: what is wrong, what was probably
+meant, what there is. Knows no command.
 """
 
 from __future__ import annotations

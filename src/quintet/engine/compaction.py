@@ -141,10 +141,7 @@ class Compaction:
             )
             return False
         if not self._models.info.summarises:
-            self._failure = Invalid(
-                f"{self._models.model} is no language model and cannot summarise; nothing was changed.",
-                next_step="Connect a model (docs/howto/connect-a-model.md), then choose it with `-m`, or `/model` in chat.",
-            )
+            self._failure = _no_language_model(self._models.model)
             return False
         self._failure = self._held = await self._running.moments.before_compaction(_trigger(reason), before)
         if self._failure is not None:
@@ -240,6 +237,13 @@ class Compaction:
         finished = CompactionFinished("", before, after)
         await self._feed.say(self._running.lease, CompactionStarted(reason, before), finished)
         return True
+
+
+def _no_language_model(model: str) -> QuintetError:
+    return Invalid(
+        f"{model} is no language model and cannot summarise; nothing was changed.",
+        next_step="Connect a model (docs/howto/connect-a-model.md), then choose it: `-m`, or `/model` in chat.",
+    )
 
 
 def _no_gain(reason: str, size: int) -> QuintetError:
