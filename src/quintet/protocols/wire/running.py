@@ -16,9 +16,10 @@ from quintet.engine.starter import Starter
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.asked import Asked, Settled
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import Failed, NotSupported
-from quintet.protocols.wire.events import Asked, Options, Out, Settled, refused_input
+from quintet.protocols.wire.events import Options, Out, refused_input
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, lacks, plain_text
 from quintet.protocols.wire.models import Message
