@@ -48,7 +48,7 @@ class Projection:
         self._input = user_input
         self._options = options
         self._subagent, self._agent = subagent, agent  # its thread and its name, where it works for another turn
-        self._begun = False
+        self.begun = False
         self._calls = CallStream(options.names)
         self._asked: dict[str, Interaction] = {}
         self._rejected: set[str] = set()
@@ -63,13 +63,13 @@ class Projection:
         if row is None:
             return []
         out: list[Out] = row(self, payload)
-        if out and not self._begun and not _early(payload):
+        if out and not self.begun and not _early(payload):
             out = [*self.begin(), *out]
         return out
 
     def begin(self) -> list[Out]:
         """The turn's beginning, where it is told by itself."""
-        self._begun = True
+        self.begun = True
         return [Message("TurnBegin", wire.TurnBegin(self._input))]
 
     # --- the turn and its steps ----------------------------------------------------------------------------------
