@@ -105,18 +105,26 @@ def _command(words: list[str]) -> str | None:
 
 
 def _help(unknown: str | None, words: list[str]) -> int:
+    from quintet.cli import last_resort
+
     if unknown is not None or (words and words[0] not in ("-h", "--help")):
         import difflib
-
-        from quintet.cli.last_resort import tell
 
         meant = _MEANT.get(unknown or "")
         near = [meant] if meant else difflib.get_close_matches(unknown or "", COMMANDS, n=1)
         hint = f"Did you mean `quintet {near[0]}`?" if near else "See `quintet --help`."
-        tell(f"quintet: there is no command {(unknown or words[0])!r}. {hint}")
+        last_resort.tell(f"quintet: there is no command {(unknown or words[0])!r}. {hint}")
         return 2
-    print("Quintet: one coding-agent server that every front end can use.\n")
-    for name, summary in COMMANDS.items():
-        print(f"  quintet {name:<10} {summary}")
-    print("\nEverywhere: --home DIR, --json, --no-color. `quintet COMMAND --help` says more.")
+    from quintet.cli.terminal import OutputFailed, Screen
+
+    screen = Screen()
+    try:
+        screen.row("Quintet: one coding-agent server that every front end can use.")
+        screen.line()
+        for name, summary in COMMANDS.items():
+            screen.row(f"  quintet {name:<10} ", summary)
+        screen.line()
+        screen.row("Everywhere: --home DIR, --json, --no-color. `quintet COMMAND --help` says more.")
+    except OutputFailed as failed:
+        return last_resort.unwritable(failed.error)
     return 0

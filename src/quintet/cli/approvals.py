@@ -146,11 +146,10 @@ async def _rules(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(encode_line(grant))
         return 0
     for rule in rules:
-        invocation.screen.line(
-            f'{safe_line(rule.file) or "config.toml":<15} {rule.judgement:<6} "{safe_line(rule.text)}"'
-        )
+        where = safe_line(rule.file) or "config.toml"
+        invocation.screen.row(f"{where:<15} {rule.judgement:<6} ", f'"{safe_line(rule.text)}"')
     for grant in grants:
-        invocation.screen.line(f"{grant.id}  allow  {safe_line(_words(grant))}")
+        invocation.screen.row(f"{grant.id}  allow  {safe_line(_words(grant))}")
     if not grants and not rules:
         invocation.screen.note("No rules and no grants: each protocol's own mode decides.")
     return 0

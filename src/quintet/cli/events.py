@@ -53,7 +53,7 @@ def _show(invocation: Invocation, entry: Event | Gap) -> None:
         invocation.screen.line(f"--- deltas from {first} to {last} are no longer kept ---")
     else:
         words = safe_line(gist(entry))
-        invocation.screen.line(
+        invocation.screen.row(
             f"{public_number(entry.seq)}  {iso(entry.at_ms)[11:23]}  {entry.thread}  {entry.kind}  {words}"
         )
 

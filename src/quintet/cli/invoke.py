@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import importlib
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from types import ModuleType
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quintet.cli import exits, last_resort
 from quintet.cli.parser import Parser, common_flags, flags_of
-from quintet.cli.terminal import OutputFailed, Screen, safe
+from quintet.cli.terminal import OutputFailed, Screen, one_line
 from quintet.domain.errors import Invalid, QuintetError
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def run_guarded(command: Command, invocation: Invocation) -> int:
     try:
         return asyncio.run(_quietly(command, invocation))
     except QuintetError as error:
-        last_resort.tell(_json(error) if invocation.json else f"quintet: {safe(f'{error.line()} ({error.docs})')}")
+        words = f"quintet: {error.line()} ({error.docs})"
+        last_resort.tell(_json(error) if invocation.json else one_line(words, sys.stderr))
         return exits.BY_CODE[error.code]
     except KeyboardInterrupt:
         return exits.INTERRUPTED

@@ -58,8 +58,8 @@ async def run(invocation: Invocation) -> int:
         facts = {"v": VERSION, "quintet": __version__, **msgspec.structs.asdict(state)}
         invocation.screen.raw(encode_line({**facts, "next": [command for command, _ in following]}))
         return 0
-    for line in _lines(state, following):
-        invocation.screen.line(line)
+    for head, text in _lines(state, following):
+        invocation.screen.row(head, text)
     return 0
 
 
@@ -130,22 +130,23 @@ def next_commands(state: Overview) -> list[tuple[str, str]]:
     return list(chosen.items())[:NEXT]
 
 
-def _lines(state: Overview, following: list[tuple[str, str]]) -> list[str]:
+def _lines(state: Overview, following: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What stands before each line, and the line."""
     width = max(len(command) for command, _ in following)
     return [
-        f"Quintet {__version__}: one coding-agent server that every front end can use.",
-        "",
-        f"  home     {safe_line(_short(state.home))}{'' if state.there else '  (made when it is first needed)'}",
-        f"  threads  {_threads(state)}",
-        f"  model    {_model(state)}",
-        f"  sandbox  {_sandbox(state)}",
-        f"  server   {state.server or 'none runs (none is needed)'}",
-        *([f"  problem  {safe_line(_short(state.problem))}"] if state.problem else []),
-        "",
-        "Next:",
-        *(f"  {command:<{width}}  {why}" for command, why in following),
-        "",
-        "All commands: quintet --help",
+        (f"Quintet {__version__}: one coding-agent server that every front end can use.", ""),
+        ("", ""),
+        ("  home     ", f"{safe_line(_short(state.home))}{'' if state.there else '  (made when it is first needed)'}"),
+        ("  threads  ", _threads(state)),
+        ("  model    ", _model(state)),
+        ("  sandbox  ", _sandbox(state)),
+        ("  server   ", state.server or "none runs (none is needed)"),
+        *([("  problem  ", safe_line(_short(state.problem)))] if state.problem else []),
+        ("", ""),
+        ("Next:", ""),
+        *((f"  {command:<{width}}  ", why) for command, why in following),
+        ("", ""),
+        ("All commands: quintet --help", ""),
     ]
 
 

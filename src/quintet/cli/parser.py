@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from quintet.cli import exits, last_resort
-from quintet.cli.layout import entry, terminal_width
-from quintet.cli.terminal import safe_line
+from quintet.cli.layout import entry, sentence
+from quintet.cli.terminal import one_line, safe_line, terminal_width
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,22 +20,23 @@ class Parser(argparse.ArgumentParser):
         self.refuse(f"{safe_line(message)}.")
 
     def refuse(self, sentences: str) -> NoReturn:
-        last_resort.tell(f"{self.prog}: {sentences} See `{self.prog} --help`.")
+        last_resort.tell(one_line(f"{self.prog}: {sentences} See `{self.prog} --help`.", sys.stderr))
         sys.exit(exits.USAGE)
 
     def unrecognized(self, words: list[str]) -> NoReturn:
         flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
-        meant = _meant(flag, self._option_string_actions) if flag else ""
-        self.refuse(
-            f"unrecognized arguments: {safe_line(' '.join(words))}.{f' Did you mean {meant}?' if meant else ''}"
-        )
+        meant = _meant(flag, self._option_string_actions)
+        hint = f" Did you mean {meant}?" if meant else ""
+        if not flag.strip("-"):
+            hint = " Words stand together, before the flags or behind them."
+        self.refuse(f"unrecognized arguments: {safe_line(' '.join(words))}.{hint}")
 
     def without_action(self, named: dict[str, str]) -> NoReturn:
         """The command alone: what it can do, each in a line."""
         wide, columns = max(map(len, named)), terminal_width(sys.stderr)
         lines = [row for name, means in named.items() for row in entry(f"  {name:<{wide}}  ", means, columns)]
-        head = f"usage: {self.prog} ACTION ...  (what to do is missing)"
-        last_resort.tell("\n".join([head, "", *lines, "", f"More with: {self.prog} ACTION --help"]))
+        head, foot = f"usage: {self.prog} ACTION ...", f"More with: {self.prog} ACTION --help"
+        last_resort.tell("\n".join([*sentence(head, columns), "", *lines, "", *sentence(foot, columns)]))
         sys.exit(exits.USAGE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
