@@ -11,6 +11,7 @@ from quintet.engine.threads import Threads
 from quintet.protocols.knp.events import project
 from quintet.protocols.knp.frames import Frame
 from quintet.rpc.http.call import Caller
+from quintet.rpc.http.health import LoopLag
 
 
 class House:
@@ -20,10 +21,12 @@ class House:
         threads: Threads,
         *,
         version: str,
+        lag: LoopLag,
         on_defect: Callable[[BaseException], None] = lambda failure: None,
     ) -> None:
         self.feed, self.threads = feed, threads
         self.version = version
+        self.lag = lag
         self.fanout: Fanout[Frame] = Fanout(feed, project, on_defect)
 
 

@@ -53,6 +53,7 @@ class Face(Generic[S]):
         access: AccessLog,
         limits: Limits | None = None,
         own_headers: tuple[str, ...] = (),
+        before: Callable[[HttpCall[S]], None] = lambda call: None,
         on_defect: Callable[[BaseException], None] = lambda failure: None,
     ) -> None:
         self.name, self.table, self.state = name, table, state
@@ -62,6 +63,7 @@ class Face(Generic[S]):
         self._errors, self._guards, self._attempts, self._access = errors, guards, attempts, access
         self._on_defect = on_defect
         self._own_headers = own_headers  # request headers of the protocol's own, which pages may send too
+        self._before = before  # raises to say no, once it is known who asks for what
         self._decoders = Decoders()
         self._encode = msgspec.json.Encoder().encode
         self._lanes = Lanes()
@@ -125,6 +127,7 @@ class Face(Generic[S]):
         key = self._key(route, headers)
         call = HttpCall(
             self.state,
+            self.table,
             route,
             caller,
             headers,
@@ -132,6 +135,7 @@ class Face(Generic[S]):
             key=key,
             digest=hashlib.sha256(raw).hexdigest() if key else "",
         )
+        self._before(call)
         await self._answer(await self._run(route, call, params, body), sender, scope)
 
     async def _run(self, route: Route, call: HttpCall[S], params: Any, body: Any) -> Any:
