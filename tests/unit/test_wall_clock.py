@@ -54,6 +54,8 @@ READERS = {
     "providers/attempts.py": "a server may name the moment to come back as a date",
     "engine/spending.py": "days",
     "engine/statistics.py": "days",
+    "rpc/http/access.py": "dates lines",
+    "serving/door.py": "failed attempts outlive the server; those of the future are forgotten, so no step keeps anybody out",
 }
 
 
