@@ -55,7 +55,7 @@ READERS = {
     "engine/spending.py": "days",
     "engine/statistics.py": "days",
     "rpc/http/access.py": "dates lines",
-    "serving/door.py": "failed attempts outlive the server; those of the future are forgotten, so no step keeps anybody out",
+    "serving/door.py": "failed attempts outlive the server; those dated in the future are forgotten",
 }
 
 
