@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
         flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
         meant = _meant(flag, self._option_string_actions)
         hint = f" Did you mean {meant}?" if meant else ""
-        if not flag.strip("-"):
+        if not flag.strip("-") and any(action.nargs in ("*", "+") for action in self._get_positional_actions()):
             hint = " Words stand together, before the flags or behind them."
         self.refuse(f"unrecognized arguments: {safe_line(' '.join(words))}.{hint}")
 
