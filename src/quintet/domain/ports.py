@@ -250,6 +250,9 @@ class Journal(Protocol):
         """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live, unless
         the name is to be taken from whichever thread has it."""
 
+    async def add_handle(self, handle: Handle) -> Handle:
+        """One more name for a thread that exists; the same name again is no change. Conflict if it names another."""
+
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
 
@@ -306,6 +309,9 @@ class Journal(Protocol):
     async def marks(self) -> Marks: ...
     async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
         """Events with seq > after in order, of a root thread or of all."""
+
+    async def facts(self, root: str, after: int, *, limit: int = 500) -> list[Event]:
+        """The same of a root thread without its deltas, whose words are in its items once those are complete."""
 
     async def thread(self, thread: str) -> Thread:
         """NotFound when it never was or is deleted."""

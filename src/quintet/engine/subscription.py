@@ -42,6 +42,17 @@ async def replay(journal: Journal, after: int, root: str = "") -> AsyncIterator[
         after = page[-1].seq
 
 
+async def facts(journal: Journal, after: int, root: str) -> AsyncIterator[Event]:
+    """The facts of a root thread after the cursor until now, without the deltas between them, which may be many."""
+    last = (await journal.marks()).last
+    while page := await journal.facts(root, after, limit=PAGE):
+        for event in page:
+            if event.seq > last:
+                return
+            yield event
+        after = page[-1].seq
+
+
 class Subscription:
     def __init__(
         self,
@@ -125,6 +136,16 @@ class Subscription:
         if not self._behind and not self._closed:
             self._wake.clear()
             await self._wake.wait()
+
+    def queued(self, most: int) -> list[Event]:
+        """What has come already behind the last one handed out, without waiting; for readers that take several."""
+        taken: list[Event] = []
+        while self._queue and not self._behind and len(taken) < most:
+            event = self._queue.popleft()
+            if event.seq > self.cursor:
+                self._cursor = event.seq
+                taken.append(event)
+        return taken
 
     def _fall_behind(self, first_lost: int) -> None:
         if self._cursor is None:

@@ -128,6 +128,10 @@ class SqliteRows:
         key = self._value("thread_key", (root,))
         return [] if key is None else self._event_rows("root_events", (key, after, limit))
 
+    def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
+        key = self._value("thread_key", (root,))
+        return [] if key is None else self._event_rows("root_facts", (key, after, limit))
+
     def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
         here = self.thread(thread)
         root = self._thread_key(here.root if here else thread)

@@ -8,10 +8,11 @@ from quintet.domain import event as ev
 from quintet.domain import item as it
 from quintet.domain.interaction import ExternalCall
 from quintet.domain.thread import Thread
-from quintet.engine.subscription import replay as kept_events
+from quintet.engine.subscription import facts
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.asked import Asked
 from quintet.protocols.wire.client import Client
-from quintet.protocols.wire.events import Asked, Options, Out, Projection, said_by_user
+from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
 from quintet.protocols.wire.house import House
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.tree import Tree
@@ -41,8 +42,7 @@ class Retold(Projection):
         return []
 
 
-_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ToolInputDelta)
-Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _DELTAS} | {
+Retold.rows = Projection.rows | {
     ev.ItemAdded: Retold._item_retold,
     ev.InteractionRequested: Retold._requested_then,
     ev.InteractionResolved: Retold._resolved_then,
@@ -76,9 +76,7 @@ async def retell(house: House, thread: Thread) -> AsyncIterator[Message | Asked]
     trees: dict[str, Tree] = {}
     journal, options = house.feed.journal, Options(house.names, house.window)
     brought = Brought(options)
-    async for event in kept_events(journal, 0, thread.root):
-        if not isinstance(event, ev.Event):
-            continue  # deltas that are gone were never needed
+    async for event in facts(journal, 0, thread.root):
         said = event.payload
         if isinstance(said, ev.TurnQueued) and event.thread == thread.id:
             trees = {event.turn: Tree(journal, said.turn, said_by_user(said.turn.parts), options, Retold)} | trees
