@@ -94,7 +94,8 @@ def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace
     """The flags of a command; what is not understood ends in SystemExit, after it was told."""
     common = common_flags()
     parser = Parser(prog="quintet", parents=[common], add_help=False)
-    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
+    # Without a name given argparse would lay out its help first, to find one.
+    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser, prog="quintet")
     typed = "quintet" if name == ALONE else f"quintet {name}"
     own = subparsers.add_parser(name, prog=typed, parents=[common], description=module.__doc__)
     module.add_flags(own, common)
