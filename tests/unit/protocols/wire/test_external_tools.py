@@ -142,5 +142,7 @@ async def test_the_model_is_told_that_a_clients_tool_returns_data_and_what_is_to
     await peer.prompt(answers=lambda request: {"tool_call_id": request["id"], "return_value": value(long)})
     (offered,) = model.requests[0].tools
     assert offered.description == f"of the client\n\n{OF_CLIENT}"
-    end = f"\n[cut: the client returned {len(long)} characters]"
-    assert read(model)[0].text == long[:UNTRUSTED_RESULT_LIMIT] + end
+    given = read(model)[0].text
+    assert len(given) < UNTRUSTED_RESULT_LIMIT
+    assert "characters left out here" in given
+    assert given.endswith(f"\n[cut: the client returned {len(long)} characters]")
