@@ -65,6 +65,13 @@ def test_every_relative_link_leads_somewhere(name: str) -> None:
     assert not broken
 
 
+def test_the_index_of_the_documentation_names_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    named = {(index.parent / t).resolve() for t in re.findall(r"\]\(([^)\s#]+\.md)[^)]*\)", prose(index))}
+    pages = {p for p in PAGES if p.is_relative_to(index.parent) and p.parent.name != "decisions"} - {index}
+    assert pages <= named, "docs/README.md lists all pages but the decisions, which have an index of their own"
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     seen, waiting = set(), [ROOT / "README.md"]
     while waiting:

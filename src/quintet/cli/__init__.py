@@ -31,7 +31,7 @@ COMMANDS = {
     "version": "version, home directory, log",
 }
 # What people type who know other programs, or the action and not its command.
-_MEANT = {
+MEANT = {
     "restore": "backup --help",
     "import": "threads import",
     "export": "threads export",
@@ -42,6 +42,27 @@ _MEANT = {
     "allow": "approvals allow",
     "deny": "approvals deny",
     "login": "auth set",
+    "key": "auth set",
+    "ask": "run",
+    "exec": "run",
+    "tour": "demo",
+    "continue": "run --continue",
+    "list": "threads list",
+    "sessions": "threads list",
+    "history": "threads list",
+    "show": "threads show",
+    "cancel": "threads cancel",
+    "steer": "threads steer",
+    "compact": "threads compact",
+    "revert": "undo",
+    "redo": "undo --redo",
+    "rules": "approvals rules",
+    "cost": "stats",
+    "usage": "stats",
+    "log": "events",
+    "check": "doctor",
+    "status": "doctor",
+    "start": "serve",
     "config": "version",
     "token": "url --help",
 }
@@ -66,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if words == ["--version"]:
+    if words in (["--version"], ["-V"]):
         from quintet import __version__
 
         print(f"quintet {__version__}")
@@ -78,7 +99,7 @@ def _run(words: list[str]) -> int:
     if name is None and not {"-h", "--help"} & set(words):
         from quintet.cli.invoke import invoke
 
-        return invoke("overview", [*words, "overview"])
+        return invoke("overview", ["overview", *words])
     if name not in COMMANDS or (words and words[0] in ("-h", "--help")):
         return _help(name if words and words[0] not in ("-h", "--help") else None, words)
     from quintet.cli.invoke import invoke
@@ -113,8 +134,8 @@ def _help(unknown: str | None, words: list[str]) -> int:
     if unknown is not None or (words and words[0] not in ("-h", "--help")):
         import difflib
 
-        meant = _MEANT.get(unknown or "")
-        near = [meant] if meant else difflib.get_close_matches(unknown or "", COMMANDS, n=1)
+        meant = MEANT.get(unknown or "")
+        near = [meant] if meant else difflib.get_close_matches(unknown or "", [*COMMANDS, "--help", "help"], n=1)
         hint = f"Did you mean `quintet {near[0]}`?" if near else "See `quintet --help`."
         last_resort.tell(f"quintet: there is no command {(unknown or words[0])!r}. {hint}")
         return 2

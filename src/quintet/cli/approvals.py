@@ -96,7 +96,7 @@ def _approval_lines(approval: Approval, remember_by: str) -> list[str]:
     )
     lines += [f"  note: {shown_line(note)}" for note in approval.notes]
     lines += [f"  | {line}" for line in shown(approval.plan).split("\n")] if approval.plan else []
-    lines += [f"  {line}" for line in shown(approval.diff).split("\n")] if approval.diff else []
+    lines += [f"  {line}" for line in shown(approval.diff).rstrip("\n").split("\n")] if approval.diff else []
     if approval.offers:
         # The offers differ only in how far they reach.
         first = approval.offers[0]

@@ -20,6 +20,7 @@ from quintet.domain.errors import Invalid, QuintetError
 if TYPE_CHECKING:
     from quintet.app import App
 
+ALONE = "overview"  # what `quintet` without a command runs
 LARGEST_NUMBER = 1_000_000
 LONGEST_S = 365 * 86_400
 Command = Callable[["Invocation"], Coroutine[Any, Any, int]]
@@ -93,8 +94,10 @@ def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace
     """The flags of a command; what is not understood ends in SystemExit, after it was told."""
     common = common_flags()
     parser = Parser(prog="quintet", parents=[common], add_help=False)
-    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    own = subparsers.add_parser(name, parents=[common], description=module.__doc__)
+    # Without a name given argparse would lay out its help first, to find one.
+    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser, prog="quintet")
+    typed = "quintet" if name == ALONE else f"quintet {name}"
+    own = subparsers.add_parser(name, prog=typed, parents=[common], description=module.__doc__)
     module.add_flags(own, common)
     return flags_of(parser, own, words)
 

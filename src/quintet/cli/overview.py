@@ -40,6 +40,7 @@ class Overview(msgspec.Struct):
     bubblewrap: bool = False
     server: str = ""
     problem: str = ""
+    newest_is_here: bool = False  # the newest thread works in this directory
 
     @property
     def connected(self) -> bool:
@@ -48,10 +49,13 @@ class Overview(msgspec.Struct):
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    """Only the common flags."""
+    parser.add_argument("--version", action="store_true", help="the version, in one line")
 
 
 async def run(invocation: Invocation) -> int:
+    if invocation.flags.version:
+        invocation.screen.line(f"quintet {__version__}")
+        return 0
     state = look(home_directory(invocation.home, os.environ))
     following = next_commands(state)
     if invocation.json:
@@ -77,6 +81,7 @@ def look(home: str) -> Overview:
         state.problem = error.message
     try:
         state.threads = glance(Path(home))
+        state.newest_is_here = state.threads is not None and state.threads.newest_cwd == _here()
     except QuintetError as error:
         state.problem = error.message
     try:
@@ -89,6 +94,13 @@ def look(home: str) -> Overview:
     said = announced(Path(home)).get("knp")
     state.server = str(said.get("url", "")) if isinstance(said, dict) else ""
     return state
+
+
+def _here() -> str:
+    try:
+        return os.path.realpath(os.getcwd())
+    except FileNotFoundError:
+        return ""  # it is gone
 
 
 def _models(state: Overview, config: Config) -> None:
@@ -118,7 +130,7 @@ def next_commands(state: Overview) -> list[tuple[str, str]]:
         (not state.connected, "quintet models --local", "models of this machine, with the lines to paste"),
         (not state.bubblewrap, "quintet doctor", "why commands run without a wall, and what mends it"),
         (state.connected, 'quintet run "explain this repository"', "one turn, here"),
-        (threads.threads > 0, 'quintet run -c "go on"', "go on with the newest thread here"),
+        (state.newest_is_here, 'quintet run -c "go on"', "go on with the newest thread here"),
         (True, "quintet threads list", "what there is"),
         (True, "quintet doctor", "whether everything works here"),
         (True, "quintet --help", "all commands"),

@@ -37,6 +37,7 @@ from quintet.domain.turn import WhenBusy
 from quintet.engine.starter import Starter
 
 ME = local("cli")
+INSTEAD = {"`quintet threads list`": "`/threads`", "`--redo`": "`/redo`", "with `-m`": "with `/model`"}  # said here
 LOADED = 200  # of the last items; a long thread is not read whole to be gone on with
 
 
@@ -240,4 +241,7 @@ class Conversation:
         self.settings = msgspec.structs.replace(self.settings, **changes)
 
     def _fail(self, error: QuintetError) -> None:
-        self.transcript.note(f"quintet: {error.line()}", "red")
+        words = error.line()
+        for typed, here in INSTEAD.items():
+            words = words.replace(typed, here)
+        self.transcript.note(f"quintet: {words}", "red")
