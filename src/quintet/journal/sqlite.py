@@ -16,6 +16,7 @@ from quintet.domain.event import Draft, Event
 from quintet.domain.ports import Clock, Listener
 from quintet.domain.turn import Lease
 from quintet.journal import owners
+from quintet.journal.appending import Push
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home
 from quintet.journal.jobs import Errand, Job, Outcome, Waiting
@@ -59,9 +60,12 @@ class SqliteStore:
         self._data_version = self._read_data_version()
         self._writing = writing
         self._writer: Writer | None = None
+        self._queue: queue.SimpleQueue[Waiting] = queue.SimpleQueue()  # to the writer
+        self._gathered: list[Push] = []  # since the loop's last breath
         if writing is not None:
             self._writer = Writer(
                 writing,
+                self._queue,
                 home=home,
                 publisher=self._publisher,
                 clock=clock,
@@ -77,17 +81,31 @@ class SqliteStore:
 
     # --- writing -------------------------------------------------------------------------------------------------
     def _to_writer(self, work: Waiting) -> None:
+        self._may_write()
+        self._pass_on()
+        self._queue.put(work)
+
+    def _may_write(self) -> None:
         if self._closed:
             raise StorageReadOnly("The journal is closed.", next_step="")
         if self._writer is None and self.report.full:
             raise StorageFull("The disk is full, so the journal was opened for reading only.")
         if self._writer is None:
             raise StorageReadOnly("The journal was opened for reading only.")
-        self._writer.queue.put(work)
 
     def push(self, drafts: Sequence[Draft], lease: Lease) -> None:
-        self._to_writer((drafts, lease))
+        """Passed on once for all that are pushed in one breath of the loop: nobody would hear of the first of them
+        before the loop draws its next one, and every hand-over costs."""
+        self._may_write()
+        if not self._gathered:
+            self._loop.call_soon(self._pass_on)
+        self._gathered.append((drafts, lease))
         self._pending += len(drafts)
+
+    def _pass_on(self) -> None:
+        if self._gathered:
+            gathered, self._gathered = self._gathered, []
+            self._queue.put(gathered)
 
     async def room(self, lease: Lease | None) -> None:
         while self._pending > PENDING_DELTAS and not self._closed:
@@ -189,7 +207,7 @@ class SqliteStore:
         if self._closed:
             return
         if self._writer is not None:
-            self._writer.queue.put(None)
+            self._to_writer(None)
         self._closed = True
         for _ in self._readers:
             self._asked.put(None)
