@@ -6,15 +6,11 @@ import asyncio
 import contextlib
 import os
 import resource
-import uuid
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from quintet.config import Config, command_hooks, home_directory, load_config, make_home
 from quintet.domain.agent import Agent, AgentsFound
@@ -22,13 +18,11 @@ from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
 from quintet.domain.principal import Principal
-from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
 from quintet.engine.answer_form import AnswerForm
 from quintet.engine.checkpoints import Checkpoints
-from quintet.engine.commands import Commands, Deed, Named
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
@@ -66,7 +60,6 @@ from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
-    from quintet.protocols.wire.house import House
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
 
@@ -285,94 +278,6 @@ class App:
         await self.hands.close()
         await self.feed.close()
         await self.journal.close()
-
-
-class WireFlags(msgspec.Struct, frozen=True):
-    """What a Wire client's process was started with."""
-
-    work_dir: str
-    share_dir: str
-    session: str = ""
-    yolo: bool = False
-    model: str = ""
-    agent: Agent | None = None
-    skills_dirs: tuple[str, ...] = ()
-    unsupported: str = ""  # why no model can be used, where its kind is not known here
-    max_steps: int | None = None
-
-
-def wire_house(app: App, flags: WireFlags) -> House:
-    """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
-    from quintet import __version__
-    from quintet.protocols.wire.house import ME, House
-    from quintet.protocols.wire.session_files import Place
-
-    place = Place(flags.share_dir, flags.work_dir, flags.session or str(uuid.uuid4()))
-
-    async def open_thread() -> Thread:
-        return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
-
-    async def leave() -> None:
-        await app.wire_files.leave(place)
-
-    def starter(
-        tools: Sequence[Tool],
-        *,
-        external_tools: Sequence[ToolSpec],
-        hooks: Sequence[HookSubscription],
-        withheld: Mapping[str, str],
-    ) -> Starter:
-        return app.starter(
-            ME,
-            mode=Mode.ALLOW if flags.yolo else Mode.ASK,
-            model=flags.model,
-            max_steps=flags.max_steps,
-            tools=tools,
-            external_tools=external_tools,
-            hooks=hooks,
-            withheld=withheld,
-            restarts=True,  # a StepRetry is its clients' cue to clear what they show
-            agent=flags.agent,
-            keeps_steers=False,  # a steer belongs to its turn alone
-        )
-
-    return House(
-        app.feed,
-        app.turns,
-        app.threads,
-        app.interactions,
-        open_thread=open_thread,
-        leave=leave,
-        starter=starter,
-        tools=lambda: app.tools,
-        version=__version__,
-        configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
-        window=app.window,
-        unsupported=flags.unsupported,
-        commands=Commands(lambda: _skill_commands(app, flags)),
-        log=app.log.line,
-    )
-
-
-def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
-    """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
-    agrees to what is in it."""
-    from quintet.workspace.skills import Skill, find_skills, given_skills, text_of
-
-    def command(skill: Skill) -> Named:
-        async def say(words: str) -> str:
-            if skill.of_project:
-                told = f"Read the skill {skill.name} with read_skill and do what it says."
-            else:
-                told = (await asyncio.to_thread(text_of, skill)).strip()
-            return f"{told}\n\nUser request:\n{words}" if words else told
-
-        described = "A skill of the project" if skill.of_project else skill.description
-        return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
-
-    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(flags.work_dir))}
-    found |= {skill.name: skill for skill in given_skills(flags.skills_dirs)}
-    return [command(skill) for _, skill in sorted(found.items())]
 
 
 def _key_names(config: Config) -> list[str]:

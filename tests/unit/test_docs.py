@@ -18,7 +18,7 @@ import pytest
 from quintet import config
 from quintet.cli import COMMANDS, exits
 from quintet.cli.docs import renewed
-from quintet.cli.invoke import common_flags
+from quintet.cli.parser import actions_of, common_flags
 from quintet.providers.settings import ModelSettings, ProviderSettings
 
 ROOT = Path(__file__).parents[2]
@@ -81,13 +81,6 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(parents=[common_flags()])
     importlib.import_module(f"quintet.cli.{command}").add_flags(parser, common_flags())
     return parser
-
-
-def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
 
 
 def code_of(page: Path) -> Iterator[str]:

@@ -9,6 +9,7 @@ from quintet.app import App
 from quintet.cli.event_json import encode_line, interaction_json, iso
 from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation
+from quintet.cli.parser import actions
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
 from quintet.domain.grant import Grant, GrantOffer, Scope
@@ -21,11 +22,7 @@ ME = local("cli")
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    def action(name: str, summary: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=summary, description=summary, parents=[common])
-
+    action = actions(parser, common)
     action("list", "open requests of all threads and protocols")
     allowing = action("allow", "let it happen")
     allowing.add_argument("interaction", help="id, or enough of its end to be the only one")

@@ -14,6 +14,7 @@ from quintet.cli.amounts import prices
 from quintet.cli.event_json import encode_line
 from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation
+from quintet.cli.parser import actions
 from quintet.domain.errors import Invalid, NotConfigured, NotFound
 from quintet.providers.key_trial import KeyTrial, try_key
 from quintet.providers.settings import ProviderKind
@@ -22,11 +23,7 @@ LONGEST_KEY = 16_384
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True)
-
-    def action(name: str, summary: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=summary, description=summary, parents=[common])
-
+    action = actions(parser, common)
     setting = action("set", "try a key with a real call and store it; asked for without showing it, or read from stdin")
     setting.add_argument("provider", help="its name, as in config.toml or `quintet models`")
     setting.add_argument("--no-test", action="store_true", help="store it without trying it")

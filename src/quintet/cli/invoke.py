@@ -6,14 +6,14 @@ import argparse
 import asyncio
 import importlib
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from quintet.cli import exits, last_resort
-from quintet.cli.terminal import OutputFailed, Screen, safe, safe_line
+from quintet.cli.parser import Parser, common_flags, flags_of
+from quintet.cli.terminal import OutputFailed, Screen, safe
 from quintet.domain.errors import Invalid, QuintetError
 
 if TYPE_CHECKING:
@@ -43,24 +43,6 @@ class Invocation:
                 for warning in app.warnings:
                     self.screen.note(f"quintet: {warning}")
             yield app
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        last_resort.tell(f"{self.prog}: {safe_line(message)}. See `{self.prog} --help`.")
-        sys.exit(exits.USAGE)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """argparse's own would swallow that its help could not be written."""
-        (file or sys.stdout).write(message)
-
-
-def common_flags() -> _Parser:
-    common = _Parser(add_help=False)
-    common.add_argument("--home", default=argparse.SUPPRESS, help="Quintet's directory (else QUINTET_HOME)")
-    common.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer in JSON")
-    common.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help="no colours")
-    return common
 
 
 def positive(text: str) -> int:
@@ -109,17 +91,11 @@ def invoke(name: str, words: list[str]) -> int:
 def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace:
     """The flags of a command; what is not understood ends in SystemExit, after it was told."""
     common = common_flags()
-    parser = _Parser(prog="quintet", parents=[common], add_help=False)
-    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    parser = Parser(prog="quintet", parents=[common], add_help=False)
+    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     own = subparsers.add_parser(name, parents=[common], description=module.__doc__)
     module.add_flags(own, common)
-    flags, unknown = parser.parse_known_args(words)
-    if unknown:
-        own.error(f"unrecognized arguments: {' '.join(unknown)}")
-    for flag, default in (("home", None), ("json", False), ("no_color", False)):
-        if not hasattr(flags, flag):
-            setattr(flags, flag, default)
-    return flags
+    return flags_of(parser, own, words)
 
 
 def run_guarded(command: Command, invocation: Invocation) -> int:

@@ -8,7 +8,7 @@ import os
 import signal
 from typing import Any
 
-from quintet.app import App, WireFlags, open_app, wire_house
+from quintet.app import App, open_app
 from quintet.cli.invoke import Invocation, directory, positive
 from quintet.config import Config
 from quintet.config.kimi import Chosen, choose, read_kimi
@@ -16,6 +16,7 @@ from quintet.domain.agent import Agent
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
+from quintet.wire_app import WireFlags, wire_house
 
 GONE_WITHIN_S = 2.7  # after a signal: clients kill after three seconds
 LEFT_WITHIN_S = 4.5  # after the end of the input

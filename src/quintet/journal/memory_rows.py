@@ -82,10 +82,12 @@ class MemoryRows:
 
     def events(self, after: int, root: str, limit: int) -> list[EventRow]:
         out: list[EventRow] = []
-        for seq in self._order[bisect.bisect_right(self._order, after) :]:
-            row = self._events.get(seq)
-            if row is not None and root in ("", row.root) and len(out) < limit:
+        for at in range(bisect.bisect_right(self._order, after), len(self._order)):
+            row = self._events.get(self._order[at])
+            if row is not None and root in ("", row.root):
                 out.append(row)
+            if len(out) >= limit:
+                break
         return out
 
     def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
@@ -111,7 +113,7 @@ class MemoryRows:
         return min((r.started_seq for r in late), default=None)
 
     def audit_head(self) -> AuditRow | None:
-        return self._audit.get(max(self._audit, default=0))
+        return self._audit.get(next(reversed(self._audit), 0))  # they come in their order
 
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         return [self._audit[n] for n in sorted(self._audit) if n > after][:limit]

@@ -60,7 +60,7 @@ class Conversation:
             face.write, face.width, app.clock.monotonic_s, lambda: app.models, app.journal.owner
         )
         self._tasks = Tasks(failed=face.close)
-        self._asked = Asked(face, app.interactions, ME, self._tasks.keep)
+        self._asked = Asked(face, app.interactions, ME, self._tasks.keep, self.transcript.diff_shown)
         self._turns = LiveTurns(app.turns, self._tasks.keep, self._fail)
         self._stopping = False  # Ctrl-C was pressed once
         self._said: asyncio.Queue[str] = asyncio.Queue()

@@ -11,8 +11,8 @@ from quintet.domain.tool import ToolSpec
 from quintet.engine.starter import Starter
 from quintet.protocols.wire.errors import IN_PROGRESS, NONE_IN_PROGRESS, WrongState
 from quintet.protocols.wire.gate import Gate
+from quintet.protocols.wire.greeting import ClientCapabilities
 from quintet.protocols.wire.house import House
-from quintet.protocols.wire.models import ClientCapabilities
 
 if TYPE_CHECKING:
     from quintet.protocols.wire.replay import Replaying

@@ -16,7 +16,8 @@ from quintet.domain.thread import Thread
 from quintet.engine.mirrors import Told
 from quintet.engine.subscription import facts
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.events import Asked, Options, Out, said_by_user
+from quintet.protocols.wire.asked import Asked
+from quintet.protocols.wire.events import Options, Out, said_by_user
 from quintet.protocols.wire.lines import encode_line
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.replay import Brought, Retold

@@ -10,8 +10,9 @@ from quintet.domain.interaction import ExternalCall
 from quintet.domain.thread import Thread
 from quintet.engine.subscription import facts
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.asked import Asked
 from quintet.protocols.wire.client import Client
-from quintet.protocols.wire.events import Asked, Options, Out, Projection, said_by_user
+from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
 from quintet.protocols.wire.house import House
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.tree import Tree

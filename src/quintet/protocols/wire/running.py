@@ -16,9 +16,10 @@ from quintet.engine.starter import Starter
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.asked import Asked, Settled
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import Failed, NotSupported
-from quintet.protocols.wire.events import Asked, Options, Out, Settled, refused_input
+from quintet.protocols.wire.events import Options, Out, refused_input
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, lacks, plain_text
 from quintet.protocols.wire.models import Message
@@ -39,6 +40,10 @@ class Running:
         self._last_words = ""
         self._cancelling: asyncio.Task[None] | None = None
         self.begun = asyncio.Event()  # the turn runs, or is over: it can be steered, or never will be
+        self.over = asyncio.Event()  # everything has been told
+        self.left = asyncio.Event()  # the client has left and can be kept no longer
+        self._tree: Tree | None = None
+        self._told = ""  # "begun" or "ended": of what is told without a tree; of a tree its end only
         self._requests = Requests(connection, client.house)
 
     async def play(self) -> wire.PromptResult:
@@ -58,6 +63,15 @@ class Running:
             )
         finally:
             self.begun.set()
+            self.over.set()
+
+    async def break_off(self) -> None:
+        """The end of what was begun, where nobody will wait for the real one."""
+        if self._told == "ended":
+            return
+        if not self._told and not (self._tree and self._tree.projection.begun):
+            await self.tell("TurnBegin", wire.TurnBegin(self._input))
+        await self.tell("TurnEnd", wire.Empty())
 
     def says(self, words: str) -> None:
         """What the model is given in place of what the client sent."""
@@ -89,9 +103,11 @@ class Running:
     async def whole(self, inside: Any) -> None:
         """What is no turn of the engine's, told as one."""
         await self.tell("TurnBegin", wire.TurnBegin(self._input))
+        self._told = "begun"
         try:
             await inside()
         finally:
+            self._told = "ended"
             await self.tell("TurnEnd", wire.Empty())
 
     async def _refuse_unfit(self, starter: Starter, thread: Thread) -> None:
@@ -114,13 +130,14 @@ class Running:
             self._turn = started.turn
             if self._cancelled:
                 self._cancelling = asyncio.ensure_future(self.cancel())
-            tree = Tree(house.feed.journal, started.turn, self._input, Options(house.names, house.window))
+            tree = self._tree = Tree(house.feed.journal, started.turn, self._input, Options(house.names, house.window))
             ending = asyncio.ensure_future(house.turns.wait(started.turn.id))
             showing = asyncio.ensure_future(self._show(events, tree))
             try:
                 await asyncio.wait({ending, showing}, return_when=asyncio.FIRST_COMPLETED)
                 if not showing.done() and ending.exception() is not None:
                     # It ended without being able to say so in the journal: no event will come.
+                    self._told = "ended"
                     await self.tell("TurnEnd", wire.Empty())
                     ending.result()
                 return await showing
@@ -142,6 +159,7 @@ class Running:
             for out in await tree.take(entry):
                 if isinstance(out, Message) and out.type == "TurnEnd" and tree.projection.finished is not None:
                     await self._conclude(tree.projection.finished)
+                    self._told = "ended"
                 await self._send(out)
             if tree.projection.finished is not None:
                 return tree.projection.finished

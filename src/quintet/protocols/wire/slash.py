@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from quintet.domain.event import ThreadUpdated
 from quintet.engine.commands import Called, Commands, Deed, listed
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.greeting import SlashCommandInfo
 
 if TYPE_CHECKING:
     from quintet.protocols.wire.running import Running
@@ -19,8 +20,8 @@ COMPACTED = "The context has been compacted."
 EMPTY = "The context is empty."
 
 
-def infos(commands: Commands) -> list[wire.SlashCommandInfo]:
-    return [wire.SlashCommandInfo(c.name, c.description, list(c.aliases)) for c in commands.all()]
+def infos(commands: Commands) -> list[SlashCommandInfo]:
+    return [SlashCommandInfo(c.name, c.description, list(c.aliases)) for c in commands.all()]
 
 
 async def carry_out(running: Running, called: Called) -> wire.PromptResult | None:

@@ -11,6 +11,7 @@ from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import NONE_IN_PROGRESS, WrongState
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts
+from quintet.protocols.wire.leaving import played
 from quintet.protocols.wire.running import Running
 from quintet.rpc.call import Call, Reply
 from quintet.rpc.rows import Family, NoParams
@@ -29,7 +30,7 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
     running = Running(client, call.connection, params.user_input)
     with client.busy(running):
         client.own_plan_changes = 0
-        return await running.play()
+        return await played(running)
 
 
 @TURNS.method(
