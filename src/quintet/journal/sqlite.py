@@ -30,7 +30,7 @@ from quintet.journal.writer import Writer
 
 T = TypeVar("T")
 READERS = 2
-PENDING_DELTAS = 1_024  # pushes beyond this make `room` wait
+PENDING_DELTAS = 512  # pushes beyond this make `room` wait; well below what a reader's queue takes at once
 
 
 class SqliteStore:
