@@ -42,7 +42,7 @@ class Errand:
 
 
 Work = Push | Job
-Waiting = list[Push] | Job | Errand | None  # None ends the thread
+Waiting = Push | Job | Errand | None  # None ends the thread
 
 
 class Outcome:
@@ -60,4 +60,4 @@ class Outcome:
 
 def size_of(work: Waiting) -> int:
     """About how many rows it writes; most jobs write one event."""
-    return sum(len(drafts) for drafts, _ in work) if isinstance(work, list) else 1
+    return len(work[0]) if isinstance(work, tuple) else 1

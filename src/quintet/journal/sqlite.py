@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import apsw
 
@@ -16,7 +16,6 @@ from quintet.domain.event import Draft, Event
 from quintet.domain.ports import Clock, Listener
 from quintet.domain.turn import Lease
 from quintet.journal import owners
-from quintet.journal.appending import Push
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home
 from quintet.journal.jobs import Errand, Job, Outcome, Waiting
@@ -26,7 +25,7 @@ from quintet.journal.rows import Reads
 from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.transaction import Transaction
-from quintet.journal.writer import Writer
+from quintet.journal.writer import BATCH_ROWS, Writer
 
 T = TypeVar("T")
 READERS = 2
@@ -61,7 +60,8 @@ class SqliteStore:
         self._writing = writing
         self._writer: Writer | None = None
         self._queue: queue.SimpleQueue[Waiting] = queue.SimpleQueue()  # to the writer
-        self._gathered: list[Push] = []  # since the loop's last breath
+        self._gathered: list[Draft] = []  # deltas of one turn, pushed since the loop's last breath
+        self._gathering: Lease | None = None
         if writing is not None:
             self._writer = Writer(
                 writing,
@@ -81,31 +81,35 @@ class SqliteStore:
 
     # --- writing -------------------------------------------------------------------------------------------------
     def _to_writer(self, work: Waiting) -> None:
-        self._may_write()
+        if self._closed or self._writer is None:
+            self._refuse()
         self._pass_on()
         self._queue.put(work)
 
-    def _may_write(self) -> None:
+    def _refuse(self) -> NoReturn:
         if self._closed:
             raise StorageReadOnly("The journal is closed.", next_step="")
-        if self._writer is None and self.report.full:
+        if self.report.full:
             raise StorageFull("The disk is full, so the journal was opened for reading only.")
-        if self._writer is None:
-            raise StorageReadOnly("The journal was opened for reading only.")
+        raise StorageReadOnly("The journal was opened for reading only.")
 
     def push(self, drafts: Sequence[Draft], lease: Lease) -> None:
-        """Passed on once for all that are pushed in one breath of the loop: nobody would hear of the first of them
-        before the loop draws its next one, and every hand-over costs."""
-        self._may_write()
-        if not self._gathered:
+        """Those of a turn within one breath of the loop are passed on together: nobody would hear of the first before
+        the loop draws its next one, and every hand-over costs."""
+        if self._closed or self._writer is None:
+            self._refuse()
+        if lease is not self._gathering or len(self._gathered) >= BATCH_ROWS:
+            self._pass_on()
+            self._gathering = lease
             self._loop.call_soon(self._pass_on)
-        self._gathered.append((drafts, lease))
+        self._gathered += drafts
         self._pending += len(drafts)
 
     def _pass_on(self) -> None:
-        if self._gathered:
-            gathered, self._gathered = self._gathered, []
-            self._queue.put(gathered)
+        """To the writer; before anything that is written after them."""
+        if self._gathering is not None:
+            self._queue.put((self._gathered, self._gathering))
+            self._gathered, self._gathering = [], None
 
     async def room(self, lease: Lease | None) -> None:
         while self._pending > PENDING_DELTAS and not self._closed:

@@ -61,10 +61,7 @@ class Writer(threading.Thread):
         while going:
             batch: list[Work] = []
             for waiting in self._take():
-                if isinstance(waiting, list):
-                    batch += waiting
-                    continue
-                if isinstance(waiting, Job):
+                if isinstance(waiting, tuple | Job):
                     batch.append(waiting)
                     continue
                 self._commit(batch)
