@@ -25,10 +25,11 @@ from quintet.journal.rows import Reads
 from quintet.journal.statements import SQL, number
 from quintet.journal.store import OpenReport
 from quintet.journal.transaction import Transaction
-from quintet.journal.writer import BATCH_ROWS, Writer
+from quintet.journal.writer import Writer
 
 T = TypeVar("T")
 READERS = 2
+GATHERED = 64  # a few of these make one commit
 PENDING_DELTAS = 512  # pushes beyond this make `room` wait; well below what a reader's queue takes at once
 
 
@@ -98,7 +99,7 @@ class SqliteStore:
         the loop draws its next one, and every hand-over costs."""
         if self._closed or self._writer is None:
             self._refuse()
-        if lease is not self._gathering or len(self._gathered) >= BATCH_ROWS:
+        if lease is not self._gathering or len(self._gathered) >= GATHERED:
             self._pass_on()
             self._gathering = lease
             self._loop.call_soon(self._pass_on)

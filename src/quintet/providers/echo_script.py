@@ -54,7 +54,7 @@ def chunks_of(script: str) -> list[Chunk]:
     reading = _Reading()
     for reading.number, reading.line in enumerate(script.splitlines(), 1):
         bare = reading.line.strip()
-        if bare and not bare.startswith(_SKIPPED) and bare.lower() != "echo":
+        if bare and not bare.startswith(_SKIPPED):
             reading.take(bare)
     if not reading.chunks:
         raise Unreadable("The echo script has no parts.")
@@ -77,6 +77,8 @@ class _Reading:
     def take(self, bare: str) -> None:
         word, colon, payload = bare.partition(":")
         if not colon:
+            if word.lower() == "echo":
+                return
             raise Unreadable(f"Invalid echo DSL at {self._where}")
         kind, payload = word.strip().lower(), payload.removeprefix(" ")
         match kind:

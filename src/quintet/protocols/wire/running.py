@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from quintet.domain.errors import Denied, Invalid, QuintetError
-from quintet.domain.event import Event, TurnFinished, TurnStarted
+from quintet.domain.event import Delta, Event, TurnFinished, TurnStarted
 from quintet.domain.item import Part, TextPart
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState, WhenBusy
@@ -19,7 +19,7 @@ from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked, Settled
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import Failed, NotSupported
-from quintet.protocols.wire.events import Options, refused_input
+from quintet.protocols.wire.events import Options, Out, refused_input
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, lacks, plain_text
 from quintet.protocols.wire.models import Message
@@ -44,7 +44,7 @@ class Running:
         self.left = asyncio.Event()  # the client has left and can be kept no longer
         self._tree: Tree | None = None
         self._told = ""  # "begun" or "ended": of what is told without a tree; of a tree its end only
-        self._together: list[Message] = []  # to be sent, before anything else is
+        self._together: list[Out] = []  # messages, to be sent before anything else is
         self._requests = Requests(connection, client.house)
 
     async def play(self) -> wire.PromptResult:
@@ -161,6 +161,9 @@ class Running:
                 if told is None:
                     await self._flush()
                     told = await tree.take(entry)
+                if isinstance(entry.payload, Delta):
+                    self._together += told  # pieces of text, which no client is spared
+                    continue
                 if isinstance(entry.payload, TurnStarted):
                     self.begun.set()
                 for out in told:
