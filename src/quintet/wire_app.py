@@ -15,7 +15,9 @@ import msgspec
 from quintet.app import App
 from quintet.domain.agent import Agent
 from quintet.domain.hook import HookSubscription
+from quintet.domain.item import ImagePart
 from quintet.domain.ports import Tool
+from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Mode
@@ -89,9 +91,17 @@ def wire_house(app: App, flags: WireFlags) -> House:
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
         window=app.window,
         unsupported=flags.unsupported,
+        fetch_image=lambda address: _image(app, address),
         commands=Commands(lambda: _skill_commands(app, flags)),
         log=app.log.line,
     )
+
+
+async def _image(app: App, address: str) -> ImagePart:
+    from quintet.workspace.web.images import fetch_image
+
+    app.log.line(f"wire: the client named an image by its address, which is fetched: {shown_line(address)[:200]}")
+    return await fetch_image(address)
 
 
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:

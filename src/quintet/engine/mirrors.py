@@ -98,6 +98,8 @@ class MirrorFile:
         if digest_of(ours) != row.digest:
             return Standing.CHANGED
         told = await tell(row.through_seq, ours)
+        if ours and told[0].data and not ours.endswith(b"\n"):  # somebody who wrote it was killed in its last line
+            told[0] = msgspec.structs.replace(told[0], data=b"\n" + told[0].data)
         if not told[0].data.startswith(behind):  # else we were killed between writing and noting that we did
             return Standing.EXTENDED if row.size else Standing.CHANGED
         await self._grow(row, there, told[0], len(behind))

@@ -17,6 +17,7 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
+from quintet.protocols.wire.inputs import Fetch, no_fetch
 from quintet.protocols.wire.names import Names
 
 ME = local("wire")
@@ -50,6 +51,7 @@ class House:
         names: Names | None = None,
         commands: Commands | None = None,
         unsupported: str = "",
+        fetch_image: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
         leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -63,6 +65,7 @@ class House:
         self.names = names or Names()
         self.commands = commands or Commands()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
+        self.fetch_image = fetch_image  # what a client names by its address
         self.log = log
         self.leave = leave  # what is done when its client has left
         self._thread: Thread | None = None
