@@ -85,8 +85,18 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, memory: MemoryHook | None = None) -> None:
-        """Without `memory` nothing is remembered, and the model is told nothing of it."""
+    def __init__(
+        self,
+        home: Path,
+        config: Config,
+        journal: StoredJournal,
+        *,
+        memory: MemoryHook | None = None,
+        skills_dirs: tuple[str, ...] = (),
+    ) -> None:
+        """Without `memory` nothing is remembered, and the model is told nothing of it. `skills_dirs` have skills of the
+        person's for this run."""
+        self.skills_dirs = skills_dirs
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
@@ -113,7 +123,7 @@ class App:
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
         self.results = KeptResults(str(home))
-        self.hands = Hands(home, config, self.credentials, self.results)
+        self.hands = Hands(home, config, self.credentials, self.results, skills_dirs)
         self._agent_files = AgentFiles(str(home))
         self.agents = Agents(self._own_agents, self._agent_files.of_project)
         self.hooks = AllHooks(
@@ -128,7 +138,7 @@ class App:
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line),
+            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line, skills_dirs=skills_dirs),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
@@ -322,7 +332,12 @@ def _found(report: OpenReport) -> list[str]:
 
 @asynccontextmanager
 async def open_app(
-    home: str | None, protocol: str, *, starts_turns: bool = True, over: Callable[[Config], Config] = _as_it_is
+    home: str | None,
+    protocol: str,
+    *,
+    starts_turns: bool = True,
+    over: Callable[[Config], Config] = _as_it_is,
+    skills_dirs: tuple[str, ...] = (),
 ) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
 
@@ -336,7 +351,7 @@ async def open_app(
     config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
-        app = App(Path(directory), config, journal)
+        app = App(Path(directory), config, journal, skills_dirs=skills_dirs)
     except BaseException:
         await journal.close()
         raise

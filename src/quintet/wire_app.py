@@ -14,7 +14,7 @@ import msgspec
 
 from quintet.app import App
 from quintet.domain.agent import Agent
-from quintet.domain.hook import HookSubscription
+from quintet.domain.hook import Hook, HookSubscription
 from quintet.domain.item import ImagePart
 from quintet.domain.ports import Tool
 from quintet.domain.shown import shown_line
@@ -38,7 +38,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     yolo: bool = False
     model: str = ""
     agent: Agent | None = None
-    skills_dirs: tuple[str, ...] = ()
+    hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
 
@@ -49,6 +49,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
     from quintet.protocols.wire.house import ME, House
     from quintet.protocols.wire.session_files import Place
 
+    app.hooks.configured = (*app.hooks.configured, *flags.hooks)
     place = Place(flags.share_dir, flags.work_dir, flags.session or str(uuid.uuid4()))
 
     async def open_thread() -> Thread:
@@ -107,7 +108,7 @@ async def _image(app: App, address: str) -> ImagePart:
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
     """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
     agrees to what is in it."""
-    from quintet.workspace.skills import Skill, find_skills, given_skills, text_of
+    from quintet.workspace.skills import Skill, find_skills, text_of
 
     def command(skill: Skill) -> Named:
         async def say(words: str) -> str:
@@ -120,6 +121,4 @@ def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
         described = "A skill of the project" if skill.of_project else skill.description
         return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
 
-    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(flags.work_dir))}
-    found |= {skill.name: skill for skill in given_skills(flags.skills_dirs)}
-    return [command(skill) for _, skill in sorted(found.items())]
+    return [command(s) for s in find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)]

@@ -11,7 +11,8 @@ from typing import Any
 from quintet.app import App, open_app
 from quintet.cli.invoke import Invocation, directory, positive
 from quintet.config import Config
-from quintet.config.kimi import Chosen, choose, read_kimi
+from quintet.config.kimi import Chosen, choose, logins_of, read_kimi
+from quintet.config.kimi_hooks import hooks_of
 from quintet.domain.agent import Agent
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.rpc.connection import Connection
@@ -61,7 +62,11 @@ async def run(invocation: Invocation) -> int:
         chosen.append(choose(kimi, config, os.environ, model=flags.model, thinking=flags.thinking))
         return chosen[-1].config
 
-    async with open_app(invocation.home, "wire", over=over) as app:
+    skills_dirs = tuple(map(os.path.abspath, flags.skills_dir))
+    hooks = hooks_of(kimi.hooks if kimi else ())
+    async with open_app(invocation.home, "wire", over=over, skills_dirs=skills_dirs) as app:
+        for note in (*hooks.notes, *(logins_of(kimi) if kimi else ())):
+            app.log.line(note)
         work_dir = directory(flags.work_dir)
         given = WireFlags(
             work_dir=work_dir,
@@ -71,7 +76,7 @@ async def run(invocation: Invocation) -> int:
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
             agent=_agent(app, flags.agent_file, work_dir),
-            skills_dirs=tuple(map(os.path.abspath, flags.skills_dir)),
+            hooks=hooks.hooks,
             max_steps=flags.max_steps_per_turn or (kimi.max_steps if kimi else None),
         )
         if flags.mcp_config_file or flags.mcp_config:
