@@ -18,6 +18,7 @@ from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
 from quintet.domain.principal import Principal
+from quintet.domain.thread import Handle, Thread
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
@@ -150,7 +151,8 @@ class App:
         self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
-        mirrors = Mirrors(journal, {"wire": lambda: self.wire_files}, self.log.line)
+        names = {"wire": self._kimi_name} if config.mirrors.kimi == "all" else {}
+        mirrors = Mirrors(journal, {"wire": lambda: self.wire_files}, self.log.line, names)
         self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
 
     @cached_property
@@ -164,10 +166,15 @@ class App:
         files = DiskMirrorFiles(str(self.home / "run"))
         return SessionFiles(self.journal, self.threads, files, Options(Names(), self.window), self.log.line)
 
+    def _kimi_name(self, thread: Thread) -> Handle:
+        from quintet.protocols.wire.place import name_of, share_directory
+
+        return name_of(thread, share_directory(os.environ))
+
     def window(self, model: str) -> int | None:
         """How much the model can read; None for one that is not configured any more."""
         try:
-            return self.models.info(model).context_window
+            return self.models.info(model or self.models.default).context_window
         except QuintetError:
             return None
 

@@ -47,13 +47,16 @@ def wire_house(app: App, flags: WireFlags) -> House:
     """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
     from quintet import __version__
     from quintet.protocols.wire.house import ME, House
-    from quintet.protocols.wire.session_files import Place
+    from quintet.protocols.wire.place import Place
 
     app.hooks.configured = (*app.hooks.configured, *flags.hooks)
     place = Place(flags.share_dir, flags.work_dir, flags.session or str(uuid.uuid4()))
 
     async def open_thread() -> Thread:
         return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
+
+    async def use() -> None:
+        await app.wire_files.use(place)
 
     async def leave() -> None:
         await app.wire_files.leave(place)
@@ -85,6 +88,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         app.threads,
         app.interactions,
         open_thread=open_thread,
+        use=use,
         leave=leave,
         starter=starter,
         tools=lambda: app.tools,

@@ -15,6 +15,7 @@ from quintet.config.kimi import Chosen, choose, logins_of, read_kimi
 from quintet.config.kimi_hooks import hooks_of
 from quintet.domain.agent import Agent
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
+from quintet.protocols.wire.place import share_directory
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
 from quintet.wire_app import WireFlags, wire_house
@@ -54,7 +55,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
     flags = invocation.flags
-    share_dir = _share_dir()
+    share_dir = share_directory(os.environ)
     kimi = read_kimi(text=flags.config, file=flags.config_file, share_dir=share_dir)
     chosen: list[Chosen] = []
 
@@ -94,10 +95,6 @@ def _agent(app: App, path: str, work_dir: str) -> Agent | None:
     for note in found.notes:
         app.log.line(note)
     return found.agent
-
-
-def _share_dir() -> str:
-    return os.environ.get("KIMI_SHARE_DIR") or os.path.expanduser("~/.kimi")
 
 
 async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> None:

@@ -87,6 +87,12 @@ class Retention(msgspec.Struct, frozen=True):
     checkpoints_days: Positive = 30.0
 
 
+class Mirrors(msgspec.Struct, frozen=True):
+    """Which threads have the files that a protocol's clients read themselves."""
+
+    kimi: Literal["named", "all"] = "named"  # those that its clients have named, or all
+
+
 class Config(msgspec.Struct, frozen=True):
     version: int = VERSION
     default_model: str = ""
@@ -101,10 +107,10 @@ class Config(msgspec.Struct, frozen=True):
     agents: dict[str, Agent] = {}
     retention: Retention = Retention()
     web_search: SearchSettings | None = None  # None: there is no such tool
+    mirrors: Mirrors = Mirrors()
     # Tables whose rooms read their own keys.
     memory: dict[str, Any] = {}
     embeddings: dict[str, Any] = {}
-    mirrors: dict[str, Any] = {}
     log: dict[str, Any] = {}
     warnings: tuple[str, ...] = ()  # ours, not a key
 
@@ -123,6 +129,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "limits": Limits,
     "retention": Retention,
     "web_search": SearchSettings,
+    "mirrors": Mirrors,
 }
 
 

@@ -120,6 +120,7 @@ class Running:
         house = self.client.house
         with house.feed.follow(root=thread.root) as events:
             started = await start()
+            self._connection.background(house.use)
             self._turn = started.turn
             if self._cancelled:
                 self._cancelling = asyncio.ensure_future(self.cancel())

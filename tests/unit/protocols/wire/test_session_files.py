@@ -18,7 +18,8 @@ from quintet.domain.tool import Effect
 from quintet.engine.mirrors import Mirrors
 from quintet.protocols.wire.events import Options
 from quintet.protocols.wire.names import Names
-from quintet.protocols.wire.session_files import Place, SessionFiles
+from quintet.protocols.wire.place import Place
+from quintet.protocols.wire.session_files import SessionFiles
 from quintet.workspace.mirror_files import DiskMirrorFiles
 from tests.fakes.engine import ME, Process
 from tests.fakes.providers import Gate, GatedProvider, call, text
