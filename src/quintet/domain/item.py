@@ -119,5 +119,11 @@ def speaker(body: Body) -> str:
     return words[type(body)]
 
 
+def answered(items: list[Item]) -> list[Item]:
+    """Without calls whose result is not among these: a model is never shown a call that nothing came of."""
+    results = {i.body.call_id for i in items if isinstance(i.body, ToolResult)}
+    return [i for i in items if not isinstance(i.body, ToolCall) or i.body.call_id in results]
+
+
 def user_text(text: str, *, steered: bool = False) -> UserMessage:
     return UserMessage((TextPart(text),), steered)

@@ -245,10 +245,17 @@ class Journal(Protocol):
         """Facts (and deltas among them). Raises LeaseLost when a leased kind is written without the current lease."""
 
     async def create_thread(
-        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = (), takes_name: bool = False
+        self,
+        thread: Thread,
+        *,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        takes_name: bool = False,
+        key: ClientKey | None = None,
     ) -> Thread:
         """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live, unless
-        the name is to be taken from whichever thread has it."""
+        the name is to be taken from whichever thread has it. The same key gives the thread it made before; Conflict
+        on another body."""
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
@@ -299,6 +306,9 @@ class Journal(Protocol):
     async def project(self, root: str, name: str) -> Project:
         """The project with this root, registered on first sight under a free name derived from `name`."""
 
+    async def named_project(self, name: str) -> Project:
+        """The project of this name; where there is none, one that is a name alone."""
+
     async def prune(self, *, now_ms: int, grace_s: float = 900.0) -> PruneReport:
         """Drop deltas whose items are complete and whose turns ended a grace period ago, and old signals."""
 
@@ -309,6 +319,9 @@ class Journal(Protocol):
 
     async def thread(self, thread: str) -> Thread:
         """NotFound when it never was or is deleted."""
+
+    async def project_of(self, thread: str) -> str:
+        """The project a thread belongs to, also once it is deleted; nothing where it never was."""
 
     async def threads(self, query: ThreadQuery) -> list[Thread]: ...
     async def tree(self, thread: str) -> list[Thread]:

@@ -116,8 +116,8 @@ class Clearance:
     async def _judge(self, spec: ToolSpec, prepared: Prepared, *, remembering: bool = True) -> PolicyVerdict:
         running = self._running
         thread = running.thread
-        asks = remembering and (spec.effect is not Effect.NONE or bool(prepared.always_ask))
-        grants = await self._feed.journal.grants(root=thread.root, project=thread.project) if asks else []
+        known = await self._feed.journal.grants(root=thread.root, project=thread.project)
+        grants = [grant for grant in known if remembering or grant.denies]  # a no holds for what has changed, too
         return self._policy.judge(
             spec,
             prepared,
