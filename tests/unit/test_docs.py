@@ -169,7 +169,7 @@ def test_the_tour_works_as_typed(tmp_path: Path) -> None:
 def test_every_configuration_key_is_documented() -> None:
     text = (ROOT / "docs" / "config.md").read_text()
     structs = (config.Policy, config.Projects, config.Sandbox, config.Limits, config.McpServer, config.Hook)
-    structs += (config.Agent, config.Retention, ProviderSettings, ModelSettings)
+    structs += (config.Agent, config.Retention, config.Server, ProviderSettings, ModelSettings)
     keys = {f.name for s in structs for f in msgspec.structs.fields(s)}
     tables = {f.name for f in msgspec.structs.fields(config.Config)} - {"warnings"}
     assert not {k for k in keys if f"`{k}`" not in text}

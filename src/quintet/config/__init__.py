@@ -29,6 +29,8 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Directory = Annotated[
     str, msgspec.Meta(pattern=r"^(/|~/)[^\0]*[^/\0]$")
 ]  # absolute, or in the user's own; never / itself
+HostName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.-]+(:[0-9]+)?$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$")]
+Origin = Annotated[str, msgspec.Meta(pattern=r"^https?://[^/\s]+$")]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -87,6 +89,15 @@ class Retention(msgspec.Struct, frozen=True):
     checkpoints_days: Positive = 30.0
 
 
+class Server(msgspec.Struct, frozen=True):
+    """Names beside loopback by which the HTTP server may be called, and by whom. All exact."""
+
+    hosts: tuple[HostName, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    proxies: tuple[str, ...] = ()  # addresses whose X-Forwarded-For is believed
+    heartbeat_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0
+
+
 class Config(msgspec.Struct, frozen=True):
     version: int = VERSION
     default_model: str = ""
@@ -100,6 +111,7 @@ class Config(msgspec.Struct, frozen=True):
     hooks: tuple[Hook, ...] = ()
     agents: dict[str, Agent] = {}
     retention: Retention = Retention()
+    server: Server = Server()
     web_search: SearchSettings | None = None  # None: there is no such tool
     # Tables whose rooms read their own keys.
     memory: dict[str, Any] = {}
@@ -122,6 +134,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "sandbox": Sandbox,
     "limits": Limits,
     "retention": Retention,
+    "server": Server,
     "web_search": SearchSettings,
 }
 

@@ -45,6 +45,7 @@ class Feed:
         self.unmirror: Callable[[str], Awaitable[None]] = _no_mirror  # the thread is about to be deleted
         self._ending: set[str] = set()  # turns whose end is not told yet
         self._held: deque[Sequence[Event]] = deque()  # such an end, and what was published after it
+        self.told = 0  # the newest number handed out here; 0: none yet
         self.tailing = Tailing(journal)
         self._stop_listening = journal.listen(self._deliver)
 
@@ -199,6 +200,7 @@ class Feed:
         if not events:
             self._missed()
             return
+        self.told = events[-1].seq
         for subscription in tuple(self._subscriptions):
             subscription.offer(events)
         if not self._handlers and not self._watches:
