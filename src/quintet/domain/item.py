@@ -8,13 +8,23 @@ from typing import Any
 import msgspec
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text"):
+class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a part is the content of, as whoever gave it named it. The model reads the part itself."""
+
+    uri: str = ""  # empty: structured data that was given in place
+    media_type: str = ""
+    name: str = ""
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
+    attached: Attached | None = None
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag="image"):
+class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     media_type: str
     data: str  # base64
+    attached: Attached | None = None
 
 
 Part = TextPart | ImagePart

@@ -204,6 +204,39 @@ class MirrorFiles(Protocol):
         """Where nothing is in it."""
 
 
+class Entry(msgspec.Struct, frozen=True):
+    """Something in a workspace."""
+
+    path: str  # from the root
+    directory: bool
+    ignored: bool = False
+
+
+class Content(msgspec.Struct, frozen=True):
+    path: str  # from the root
+    data: bytes
+    truncated: bool
+    text: bool  # it can be read as UTF-8
+
+
+class Match(msgspec.Struct, frozen=True):
+    path: str  # from the root
+    line: int
+    column: int
+    text: str
+
+
+class WorkspaceFiles(Protocol):
+    """A workspace as clients may look at it. Paths go through the guard and are from the root, where a leading slash
+    means that root. Invalid for what lies outside, without repeating it; NotFound for what is not there."""
+
+    async def entries(self, root: str, path: str) -> list[Entry]: ...
+    async def content(self, root: str, path: str, limit: int) -> Content: ...
+    async def find(self, root: str, words: str, *, directories: bool, files: bool, limit: int) -> list[Entry]: ...
+    async def grep(self, root: str, pattern: str, glob: str, limit: int) -> tuple[list[Match], bool]:
+        """Lines that fit, and whether there are more."""
+
+
 class Enqueued(msgspec.Struct, frozen=True):
     turn: Turn
     folded: bool  # an earlier request with the same key had made it

@@ -142,10 +142,16 @@ class Threads:
 
     async def rename(self, thread: str, title: str) -> None:
         """A person's title is final: nothing automatic replaces it."""
-        words = " ".join(self._feed.mask(title).split())[:TITLE_LENGTH]
-        if not words:
+        await self.amend(thread, title=title)
+
+    async def amend(self, thread: str, *, title: str | None = None, metadata: dict[str, Any] | None = None) -> None:
+        """Another title, notes laid over those that are there, or both at once. Nothing to change is no change."""
+        words = None if title is None else " ".join(self._feed.mask(title).split())[:TITLE_LENGTH]
+        if words == "":
             raise Invalid("A title needs at least one visible character.")
-        await self._update(thread, ThreadUpdated(title=words, title_final=True))
+        if words is not None or metadata:
+            final = True if words is not None else None
+            await self._update(thread, ThreadUpdated(title=words, title_final=final, metadata=metadata))
 
     async def configure(self, thread: str, update: ThreadUpdated) -> None:
         await self._update(thread, update)
