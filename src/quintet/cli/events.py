@@ -27,10 +27,15 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--follow", "-f", action="store_true", help="stay and show what happens next")
     parser.add_argument("--thread", default="", help="only this thread and its subagents")
     parser.add_argument("--after", default="", metavar="CURSOR", help="only what came after this cursor")
+    parser.add_argument("--url", default="", help="follow a server somewhere, instead of this home's journal")
 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
+    if flags.url:
+        from quintet.cli.remote_events import follow
+
+        return await follow(invocation)
     async with invocation.open() as app:
         root = (await app.threads.get(await app.threads.find(flags.thread))).thread.root if flags.thread else ""
         cursor = parse(flags.after) if flags.after else None

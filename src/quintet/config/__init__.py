@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
 from quintet.domain.errors import Invalid, StorageReadOnly
+from quintet.domain.home import home_directory as home_directory
 from quintet.domain.hook import TIMEOUT_MOST_S, HookEvent
 from quintet.domain.hook import Hook as CommandHook
 from quintet.domain.hook_matcher import Matcher
@@ -137,19 +137,6 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "server": Server,
     "web_search": SearchSettings,
 }
-
-
-def home_directory(flag: str | None, environment: Mapping[str, str], platform: str = sys.platform) -> str:
-    """Where Quintet keeps everything: the flag, QUINTET_HOME, or the platform's place for user data."""
-    named = flag or environment.get("QUINTET_HOME", "")
-    if named:
-        return os.path.abspath(os.path.expanduser(named))
-    user = environment.get("HOME") or os.path.expanduser("~")
-    if platform == "darwin":
-        return os.path.join(user, "Library", "Application Support", "quintet")
-    data = environment.get("XDG_DATA_HOME", "")
-    # A relative XDG_DATA_HOME counts as not set: that is its specification's own rule.
-    return os.path.join(data if os.path.isabs(data) else os.path.join(user, ".local", "share"), "quintet")
 
 
 def make_home(path: str) -> None:

@@ -12,7 +12,7 @@ from quintet.domain.turn import Mode
 
 class Project(msgspec.Struct, frozen=True):
     id: str
-    root: str  # realpath of the git top level of the main worktree, else of the directory itself; or, for a name alone, `@name`
+    root: str  # realpath of the git top level of the main worktree, else of the directory itself; `@name`: see below
     name: str  # unique, usable as a namespace
 
     @property

@@ -11,7 +11,7 @@ from quintet.domain.errors import Denied, QuintetError
 from quintet.domain.interaction import Approval, Decision, ExternalCall, Question, QuestionItem, Verdict, client_result
 from quintet.domain.item import ResultStatus, ToolCall
 from quintet.domain.principal import ENGINE
-from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk

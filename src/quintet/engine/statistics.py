@@ -76,7 +76,7 @@ def local_day(at_ms: int) -> str:
 
 
 async def used_by(journal: Journal, models: Models, turn: Turn, root: str) -> Tally:
-    """What one turn used, its subagents with it: while a turn runs, whatever happens below its thread happens for it."""
+    """What one turn used, its subagents with it: while it runs, whatever happens below its thread happens for it."""
     tally, after = Tally(), 0
     while page := await journal.usage(after=after, since_ms=turn.started_ms or turn.queued_ms, root=root, limit=PAGE):
         after = page[-1].seq

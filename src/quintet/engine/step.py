@@ -89,8 +89,8 @@ class Step:
         agent: str = "",
         restarts: bool = False,
     ) -> None:
-        """`own_names`: of tools that the model knows by other ones. With `restarts` an answer may begin anew, so nothing
-        of it is kept before all of it is there; else each piece is, as soon as it is whole."""
+        """`own_names`: of tools that the model knows by other ones. With `restarts` an answer may begin anew, so
+        nothing of it is kept before all of it is there; else each piece is, as soon as it is whole."""
         self.id = new_id("stp")
         self.number = number
         self.calls: list[ToolCall] = []

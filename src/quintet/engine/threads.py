@@ -157,8 +157,8 @@ class Threads:
         await self._update(thread, update)
 
     async def fork(self, thread: str, *, through: int | None = None, title: str = "") -> Thread:
-        """A new thread with what was visible up to an item; grants, open interactions and calls that have no result there
-        stay behind."""
+        """A new thread with what was visible up to an item; grants, open interactions and calls that nothing has come
+        of there stay behind."""
         source = (await self.get(thread)).thread
         last = source.last_ordinal if through is None else through
         if not 0 <= last <= source.last_ordinal:

@@ -141,5 +141,3 @@ def _is_text(data: bytes, *, cut: bool) -> bool:
 def _closeness(path: str, wanted: str) -> tuple[bool, bool, int, str]:
     name = path.rpartition("/")[2].casefold()
     return wanted != name, wanted not in name, len(path), path
-
-

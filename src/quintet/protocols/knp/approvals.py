@@ -28,9 +28,7 @@ class ListApprovals(msgspec.Struct, frozen=True):
     tid: str = ""
 
 
-@APPROVALS.get(
-    "/approvals", summary="what waits for somebody's decision", params=ListApprovals, result=knp.Approvals
-)
+@APPROVALS.get("/approvals", summary="what waits for somebody's decision", params=ListApprovals, result=knp.Approvals)
 async def pending(call: HttpCall[House], params: ListApprovals, body: None) -> knp.Approvals:
     house = call.state
     namespace = await house.namespace(call, params.namespace)
@@ -113,9 +111,7 @@ class InNamespace(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-@APPROVALS.get(
-    "/approvals/rules", summary="what was decided for good", params=InNamespace, result=knp.ApprovalRules
-)
+@APPROVALS.get("/approvals/rules", summary="what was decided for good", params=InNamespace, result=knp.ApprovalRules)
 async def rules(call: HttpCall[House], params: InNamespace, body: None) -> knp.ApprovalRules:
     namespace = await call.state.namespace(call, params.namespace)
     return knp.ApprovalRules([rule_object(grant) for grant in await remembered(call.state, namespace)])
@@ -131,9 +127,7 @@ async def remembered(house: House, namespace: Namespace) -> list[Grant]:
     return found
 
 
-@APPROVALS.delete(
-    "/approvals/rules/{id}", summary="forget one of them", params=OneApproval, result=knp.Deleted
-)
+@APPROVALS.delete("/approvals/rules/{id}", summary="forget one of them", params=OneApproval, result=knp.Deleted)
 async def forget(call: HttpCall[House], params: OneApproval, body: None) -> knp.Deleted:
     house = call.state
     namespace = await house.namespace(call, params.namespace)

@@ -31,7 +31,10 @@ async def agents(call: HttpCall[House], params: InNamespace, body: None) -> knp.
     return knp.Agents(
         [
             knp.AgentEntry(
-                agent.name, _titled(agent.name), agent.description, knp.model_name(agent.model) if agent.model else UNSET
+                agent.name,
+                _titled(agent.name),
+                agent.description,
+                knp.model_name(agent.model) if agent.model else UNSET,
             )
             for agent in first
         ]

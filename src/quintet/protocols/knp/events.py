@@ -151,8 +151,8 @@ def _added(made: Projection, event: ev.Event, said: ev.ItemAdded, known: Known) 
         case it.ToolCall() as call:
             return [("tool.input.end", {"tid": tid, "callId": call.call_id, "input": _input(call)}), created]
         case it.ToolResult() as result:
-            text, error = outcome(result)
-            ended = ("tool.result", {"tid": tid, "callId": result.call_id, "result": text, "error": error})
+            said_ok, failed = outcome(result)
+            ended = ("tool.result", {"tid": tid, "callId": result.call_id, "result": said_ok, "error": failed})
             if known.call is None:
                 return [ended, created]
             call_event = history_event(known.call, parent=known.parent, state=call_state(result))
@@ -185,7 +185,9 @@ def _resolved(made: Projection, event: ev.Event, said: ev.InteractionResolved, k
 
 
 def _todos(made: Projection, event: ev.Event, said: ev.TodoUpdated, known: Known) -> list[Said]:
-    todos = [{"content": todo.text, "status": "completed" if todo.status == "done" else todo.status} for todo in said.todos]
+    todos = [
+        {"content": todo.text, "status": "completed" if todo.status == "done" else todo.status} for todo in said.todos
+    ]
     return [("todo.updated", {"tid": event.thread, "todos": todos})]
 
 

@@ -99,9 +99,7 @@ async def _states(house: House, thread: Thread, items: list[Item]) -> dict[int, 
     return states
 
 
-async def _look_ahead(
-    house: House, thread: Thread, call: Item, call_id: str, results: dict[str, ToolResult]
-) -> None:
+async def _look_ahead(house: House, thread: Thread, call: Item, call_id: str, results: dict[str, ToolResult]) -> None:
     after = call.ordinal
     while following := await house.journal.items(thread.id, after=after, limit=PAGE):
         for item in following:

@@ -10,7 +10,7 @@ import msgspec
 from quintet.domain.agent import Agent
 from quintet.domain.errors import NotFound
 from quintet.domain.model import ModelInfo
-from quintet.domain.ports import WorkspaceFiles
+from quintet.domain.ports import Models, WorkspaceFiles
 from quintet.domain.principal import Principal, Role
 from quintet.domain.thread import Thread
 from quintet.engine.agents import Agents
@@ -21,12 +21,13 @@ from quintet.engine.projects import Projects
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
-from quintet.protocols.knp.asking import asked
+from quintet.protocols.knp.asking import namespace_asked
 from quintet.protocols.knp.events import Projection
 from quintet.protocols.knp.frames import Frame
 from quintet.protocols.knp.lookup import Lookup
 from quintet.protocols.knp.namespaces import Namespace, Namespaces, in_namespace, no_thread
 from quintet.rpc.http.call import Caller, HttpCall
+from quintet.rpc.http.health import LoopLag
 
 
 class MakeStarter(Protocol):
@@ -57,20 +58,27 @@ class House:
         providers: Callable[[], Sequence[ProviderSeen]],
         default_model: Callable[[], str],
         settings: Callable[[], dict[str, Any]],
+        models: Callable[[], Models],
         version: str,
+        lag: LoopLag,
         on_defect: Callable[[BaseException], None] = lambda failure: None,
     ) -> None:
         self.feed, self.journal = feed, feed.journal
         self.threads, self.turns, self.interactions, self.agents = threads, turns, interactions, agents
         self.files, self.starter = files, starter
         self.providers, self.default_model, self.settings = providers, default_model, settings
-        self.version = version
+        self.models = models  # made when first asked for
+        self.version, self.lag = version, lag
         self.namespaces = Namespaces(projects, roots)
         self.lookup = Lookup(feed.journal, self.namespaces)
         self.fanout: Fanout[Frame] = Fanout(feed, Projection(self.lookup, default_model).project, on_defect)
 
+    def check_model(self, reference: str) -> str:
+        """The whole reference, if it can be used; raises NotConfigured."""
+        return self.models().resolve(reference)[0]
+
     async def namespace(self, call: HttpCall[House], query: str = "", body: str = "") -> Namespace:
-        return await self.namespaces.asked(asked(call, query, body))
+        return await self.namespaces.named(namespace_asked(call, query, body))
 
     async def thread(self, call: HttpCall[House], tid: str, query: str) -> tuple[Thread, Namespace]:
         """The thread a request means, after ending what a dead process left in it."""

@@ -31,7 +31,8 @@ async def parts_of(house: House, given: list[Any], namespace: Namespace, cwd: st
 
 def _read(given: Any, place: int) -> knp.ContentPart:
     try:
-        return msgspec.convert(given, knp.ContentPart)
+        made: knp.ContentPart = msgspec.convert(given, knp.ContentPart)
+        return made
     except msgspec.ValidationError as why:
         words = str(why).partition(" - at")[0]
         raise Invalid(

@@ -1,4 +1,4 @@
-"""KNP's nouns, spelled as published. What the document leaves open and Quintet adds stands behind the published keys."""
+"""KNP's nouns, spelled as published. What the document leaves open and Quintet adds stands behind those keys."""
 
 from __future__ import annotations
 
@@ -284,5 +284,3 @@ def iso(ms: int) -> str:
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-

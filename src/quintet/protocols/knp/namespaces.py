@@ -14,7 +14,6 @@ from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.project import DEFAULT, Project
 from quintet.domain.thread import Thread
 from quintet.engine.projects import Projects
-from quintet.protocols.knp.asking import Asked
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 NO_ROOT = "The server was not started for this project's directory, so nothing can be read or run there through it."
@@ -48,11 +47,8 @@ class Namespaces:
             self._names[found[0].id] = DEFAULT
         return self._default
 
-    async def asked(self, asked: Asked) -> Namespace:
-        """The one a request means; nothing is made by asking for it."""
-        return await self.named(asked.namespace)
-
     async def named(self, name: str) -> Namespace:
+        """The one of this name; nothing is made by asking for it."""
         if not _NAME.fullmatch(name):
             raise Invalid("A namespace has 1 to 64 letters, digits, dots, dashes and underscores.")
         default = await self.default()
@@ -78,9 +74,6 @@ class Namespaces:
             for known in await self._projects.all():
                 self._names.setdefault(known.id, known.name)
         return self._names.get(project, "")
-
-    def known_name(self, project: str) -> str | None:
-        return self._names.get(project)
 
 
 def in_namespace(thread: Thread, namespace: Namespace) -> Thread:

@@ -88,7 +88,9 @@ async def _begin(call: HttpCall[House], thread: Thread, namespace: Namespace, bo
     except Busy as busy:
         running = {"runId": busy.data["turn"]} if "turn" in busy.data else {}
         words = "Wait for its end, or abort it." if running else busy.step
-        raise Busy("A run is going on in this thread." if running else busy.message, next_step=words, **running) from None
+        raise Busy(
+            "A run is going on in this thread." if running else busy.message, next_step=words, **running
+        ) from None
 
 
 async def ended_run(house: House, thread: Thread, turn: str) -> knp.Run:
@@ -96,9 +98,7 @@ async def ended_run(house: House, thread: Thread, turn: str) -> knp.Run:
     ended = await house.turns.wait(turn)
     tally = await used_by(house.journal, house.models(), ended, thread.root)
     error = run_error(ended.error) if ended.error is not None else UNSET
-    return knp.Run(
-        runId=ended.id, tid=thread.id, status=RUN_STATUS[ended.state], usage=_usage(tally), error=error
-    )
+    return knp.Run(runId=ended.id, tid=thread.id, status=RUN_STATUS[ended.state], usage=_usage(tally), error=error)
 
 
 def _usage(tally: Tally) -> knp.Usage:
@@ -132,7 +132,9 @@ async def abort(call: HttpCall[House], params: OneThread, body: None) -> knp.Abo
 
 
 @RUNS.get(
-    "/threads/{tid}/runs/current", summary="the run that goes on, else the last one", params=OneThread,
+    "/threads/{tid}/runs/current",
+    summary="the run that goes on, else the last one",
+    params=OneThread,
     result=knp.CurrentRun,
 )
 async def current(call: HttpCall[House], params: OneThread, body: None) -> knp.CurrentRun:
@@ -148,5 +150,3 @@ async def current(call: HttpCall[House], params: OneThread, body: None) -> knp.C
         startedAt=knp.iso(found.started_ms or found.queued_ms),
         error=run_error(found.error) if found.error is not None else UNSET,
     )
-
-

@@ -184,9 +184,7 @@ class HistoryWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: str | list[str] = ""
 
 
-@THREADS.get(
-    "/threads/{tid}", summary="one thread, with its history if asked", params=ReadThread, result=knp.Thread
-)
+@THREADS.get("/threads/{tid}", summary="one thread, with its history if asked", params=ReadThread, result=knp.Thread)
 async def read(call: HttpCall[House], params: ReadThread, body: None) -> knp.Thread:
     house = call.state
     page = _wished(params.history)
@@ -218,7 +216,10 @@ class ThreadPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @THREADS.patch(
-    "/threads/{tid}", summary="another title, or metadata merged in", params=OneThread, body=ThreadPatch,
+    "/threads/{tid}",
+    summary="another title, or metadata merged in",
+    params=OneThread,
+    body=ThreadPatch,
     result=knp.Thread,
 )
 async def change(call: HttpCall[House], params: OneThread, body: ThreadPatch) -> knp.Thread:
@@ -231,9 +232,7 @@ async def change(call: HttpCall[House], params: OneThread, body: ThreadPatch) ->
     return await whole(house, thread.id, namespace.name)
 
 
-@THREADS.delete(
-    "/threads/{tid}", summary="end its run and erase it", params=OneThread, result=knp.Deleted
-)
+@THREADS.delete("/threads/{tid}", summary="end its run and erase it", params=OneThread, result=knp.Deleted)
 async def delete(call: HttpCall[House], params: OneThread, body: None) -> knp.Deleted:
     house = call.state
     thread, _ = await house.thread(call, params.tid, params.namespace)

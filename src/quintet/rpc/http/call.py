@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from quintet.rpc.http.routes import Route
+from quintet.rpc.http.routes import Route, RouteTable
 
 if TYPE_CHECKING:
     from quintet.rpc.http.sse import Stream
@@ -27,11 +27,12 @@ class Caller(Struct, frozen=True):
 class HttpCall(Generic[S]):
     """`state` is what the face was made with: the engine as its protocol sees it."""
 
-    __slots__ = ("_headers", "caller", "digest", "key", "prefix", "route", "state")
+    __slots__ = ("_headers", "caller", "digest", "key", "prefix", "route", "state", "table")
 
     def __init__(
         self,
         state: S,
+        table: RouteTable,
         route: Route,
         caller: Caller,
         headers: Mapping[str, str],
@@ -41,6 +42,7 @@ class HttpCall(Generic[S]):
         digest: str = "",
     ) -> None:
         self.state = state
+        self.table = table  # all routes of the face
         self.route = route
         self.caller = caller
         self.key = key  # Idempotency-Key, on routes that honour it

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from quintet.rpc.http.faults import BadRequest, Errors, HttpFault, TooLarge, TooMany
 from quintet.rpc.http.sse import LINK
-from quintet.rpc.unix import peer_uid
+from quintet.rpc.unix_path import peer_uid
 
 LARGEST_HEAD = 16 * 1024
 HEAD_WITHIN_S = 10.0

@@ -17,17 +17,18 @@ import msgspec
 from quintet.rpc.dispatch import Lanes
 from quintet.rpc.http.access import AccessLog
 from quintet.rpc.http.attempts import Attempts
-from quintet.rpc.http.bodies import Decoders, Receive, has_body, read_body
-from quintet.rpc.http.call import Answer, Caller, HttpCall, Streamed
-from quintet.rpc.http.credential import Credential, Shown, in_header, split_path
-from quintet.rpc.http.faults import BadRequest, Errors, HttpError, NoRoute, NotAuthorised, TooMany, WrongVerb
-from quintet.rpc.http.guards import Guards, Peer
-from quintet.rpc.http.routes import HOLDER, PUBLIC, Route, RouteTable
+from quintet.rpc.http.bodies import Decoders, Receive
+from quintet.rpc.http.call import Answer, HttpCall, Streamed
+from quintet.rpc.http.callers import Callers
+from quintet.rpc.http.credential import Credential, split_path
+from quintet.rpc.http.faults import BadRequest, Errors, HttpError, NoRoute, TooMany, WrongVerb
+from quintet.rpc.http.guards import Guards
+from quintet.rpc.http.request import Request
+from quintet.rpc.http.routes import Route, RouteTable
 from quintet.rpc.http.sending import Send, Sender
-from quintet.rpc.http.sse import LINK, Stream
+from quintet.rpc.http.sse import Stream
 
 S = TypeVar("S")
-NOBODY = "-"
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -53,15 +54,18 @@ class Face(Generic[S]):
         access: AccessLog,
         limits: Limits | None = None,
         own_headers: tuple[str, ...] = (),
+        before: Callable[[HttpCall[S]], None] = lambda call: None,
         on_defect: Callable[[BaseException], None] = lambda failure: None,
     ) -> None:
         self.name, self.table, self.state = name, table, state
         self.limits = limits or Limits()
         self.credential = credential
         self.streams: dict[Stream, int] = {}  # with the generation of the credential that opened it
-        self._errors, self._guards, self._attempts, self._access = errors, guards, attempts, access
+        self._callers = Callers(credential, attempts)
+        self._errors, self._guards, self._access = errors, guards, access
         self._on_defect = on_defect
         self._own_headers = own_headers  # request headers of the protocol's own, which pages may send too
+        self._before = before  # raises to say no, once it is known who asks for what
         self._decoders = Decoders()
         self._encode = msgspec.json.Encoder().encode
         self._lanes = Lanes()
@@ -69,70 +73,46 @@ class Face(Generic[S]):
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        began = time.perf_counter()
-        headers, counts = _headers(scope["headers"])
-        peer = self._guards.peer(scope["client"], headers)
-        sender = Sender(send)
-        seen = _Seen()
+        request = Request(scope, receive, Sender(send), self._guards)
         try:
-            self._guards.check(headers, counts, unix=scope["client"] is None)
-            sender.origin = headers.get("origin", "")
-            await self._serve(scope, headers, peer, receive, sender, seen)
+            self._guards.check(request.headers, request.counts, unix=scope["client"] is None)
+            request.sender.origin = request.headers.get("origin", "")
+            await self._serve(request)
         except Exception as failure:
-            if sender.status == 0:
-                error = self._error(failure, seen.route)
-                # An unread body is not worth reading: the connection ends with the answer.
-                await sender.json(error.status, self._encode(error.body), error.headers, close=not seen.read)
-            else:
+            if request.sender.status:  # in the middle of an answer: it ends here, and is seen to be cut off
                 self._on_defect(failure)
                 raise
+            error = self._error(failure, request.route)
+            # An unread body is not worth reading: the connection ends with the answer.
+            await request.sender.json(error.status, self._encode(error.body), error.headers, close=not request.read)
         finally:
-            self._access.line(
-                face=self.name,
-                caller=seen.caller,
-                verb=scope["method"],
-                route=seen.route,
-                status=sender.status,
-                peer=peer.address,
-                took_ms=(time.perf_counter() - began) * 1000,
-            )
+            self._note(request)
 
-    async def _serve(
-        self, scope: Any, headers: Mapping[str, str], peer: Peer, receive: Receive, sender: Sender, seen: _Seen
-    ) -> None:
-        path, shown = split_path(scope["raw_path"].decode("ascii"))
+    async def _serve(self, request: Request) -> None:
+        path, shown = split_path(request.path)
         found = self.table.find(path)
-        verb = "GET" if scope["method"] == "HEAD" else scope["method"]
-        seen.read = not has_body(headers)
-        if found is not None:
-            seen.route = next(iter(found[0].values())).path
-        if verb == "OPTIONS" and sender.origin and "access-control-request-method" in headers:
-            await sender.preflight(found[0] if found else (), self._own_headers)
+        verbs, in_path = found if found is not None else ({}, {})
+        if verbs:
+            request.route = next(iter(verbs.values())).path
+        if request.is_preflight:
+            await request.sender.preflight(verbs, self._own_headers)
             return
-        route = found[0].get(verb) if found is not None else None
-        caller = self._caller(route, shown, headers, peer)
-        seen.caller = caller.name
+        route = verbs.get(request.verb)
+        caller = self._callers.of(route, shown, request.headers, request.peer)
+        request.caller = caller.name
         if found is None:
             raise NoRoute("There is nothing here.")
         if route is None:
-            raise WrongVerb("This path does not offer that method.", allow=", ".join(sorted(found[0])))
-        params = self._decoders.params(
-            route, {name: _part(value) for name, value in found[1].items()}, scope["query_string"]
-        )
-        raw = await read_body(headers, receive, self.limits.body_bytes) if has_body(headers) else b""
-        seen.read = True
+            raise WrongVerb("This path does not offer that method.", allow=", ".join(sorted(verbs)))
+        params = self._decoders.params(route, {k: _part(v) for k, v in in_path.items()}, request.query)
+        raw = await request.body(self.limits.body_bytes)
         body = self._decoders.body(route, raw)
-        key = self._key(route, headers)
-        call = HttpCall(
-            self.state,
-            route,
-            caller,
-            headers,
-            prefix=scope["raw_path"].decode("ascii").removesuffix(path) if shown else "",
-            key=key,
-            digest=hashlib.sha256(raw).hexdigest() if key else "",
-        )
-        await self._answer(await self._run(route, call, params, body), sender, scope)
+        key = self._key(route, request.headers)
+        digest = hashlib.sha256(raw).hexdigest() if key else ""
+        prefix = request.path.removesuffix(path) if shown else ""
+        call = HttpCall(self.state, self.table, route, caller, request.headers, prefix=prefix, key=key, digest=digest)
+        self._before(call)
+        await self._answer(await self._run(route, call, params, body), request)
 
     async def _run(self, route: Route, call: HttpCall[S], params: Any, body: Any) -> Any:
         lane_key = route.scope(params, body) if route.scope is not None else None
@@ -145,23 +125,26 @@ class Face(Generic[S]):
         finally:
             lane.leave()
 
-    async def _answer(self, outcome: Any, sender: Sender, scope: Any) -> None:
+    async def _answer(self, outcome: Any, request: Request) -> None:
         if isinstance(outcome, Streamed):
-            await self._stream(outcome, sender, scope)
+            await self._stream(outcome, request)
         elif isinstance(outcome, Answer):
-            await sender.json(outcome.status, self._encode(outcome.result), outcome.headers)
+            await request.sender.json(outcome.status, self._encode(outcome.result), outcome.headers)
         else:
-            await sender.json(200, self._encode(outcome))
+            await request.sender.json(200, self._encode(outcome))
 
-    async def _stream(self, outcome: Streamed, sender: Sender, scope: Any) -> None:
+    async def _stream(self, outcome: Streamed, request: Request) -> None:
         if len(self.streams) >= self.limits.streams:
             raise TooMany(f"{self.limits.streams} streams are open, and no more are served.", retry_after="5")
-        stream = Stream(sender.piece, scope["extensions"][LINK], beat_s=self.limits.heartbeat_s)
+        sender = request.sender
+        stream = Stream(sender.piece, request.link, beat_s=self.limits.heartbeat_s)
         self.streams[stream] = self.credential.generation if self.credential else 0
         try:
             await sender.begin_stream(outcome.headers)
-            stream.start()
-            await outcome.fill(stream)
+            self._note(request)  # it may be open for days
+            if request.verb_sent != "HEAD":
+                stream.start()
+                await outcome.fill(stream)
             if not stream.lost:
                 await sender.end()
         finally:
@@ -175,24 +158,6 @@ class Face(Generic[S]):
             if not of_old_credentials or generation != now:
                 stream.close()
 
-    def _caller(self, route: Route | None, path: Shown | None, headers: Mapping[str, str], peer: Peer) -> Caller:
-        if route is not None and route.who == PUBLIC:
-            return Caller(NOBODY, "none", peer.address, peer.local)
-        if self.credential is None:
-            return Caller("anyone", "none", peer.address, peer.local)
-        shown = [s for s in (path, in_header(headers)) if s is not None]
-        wait_s = self._attempts.wait_s(peer.address) if shown else 0
-        # The token no number of guesses finds is looked at always, so that nobody can lock its holder out.
-        proven = [s for s in shown if self.credential.accepts(s, guessable=not wait_s)]
-        if proven:
-            return Caller(HOLDER, proven[0].proof, peer.address, peer.local)
-        if not shown:
-            raise NotAuthorised("This needs the server's token.", www_authenticate='Basic realm="quintet", Bearer')
-        if wait_s:
-            raise TooMany("Too many wrong credentials; wait before the next one.", retry_after=str(wait_s))
-        self._attempts.failed(peer.address)
-        raise NotAuthorised("This is not the server's token.", www_authenticate='Basic realm="quintet", Bearer')
-
     def _key(self, route: Route, headers: Mapping[str, str]) -> str:
         key = headers.get("idempotency-key", "") if route.keyed else ""
         if len(key) > self.limits.key_length or not key.isprintable():
@@ -205,28 +170,23 @@ class Face(Generic[S]):
         except Exception as second:
             self._on_defect(second)
             error = HttpError(500, {"error": {"code": "internal", "message": "Internal error"}})
-        if error.status >= 500:
+        if error.status == 500:
             self._on_defect(failure)
         return error
 
-
-class _Seen:
-    """How far a request came, for the log and for how its connection goes on."""
-
-    __slots__ = ("caller", "read", "route")
-
-    def __init__(self) -> None:
-        self.caller, self.route, self.read = NOBODY, NOBODY, False
-
-
-def _headers(raw: list[tuple[bytes, bytes]]) -> tuple[dict[str, str], dict[str, int]]:
-    headers: dict[str, str] = {}
-    counts: dict[str, int] = {}
-    for name, value in raw:
-        word = name.decode("latin-1")
-        counts[word] = counts.get(word, 0) + 1
-        headers[word] = value.decode("latin-1")
-    return headers, counts
+    def _note(self, request: Request) -> None:
+        """Once for each request."""
+        if not request.noted:
+            request.noted = True
+            self._access.line(
+                face=self.name,
+                caller=request.caller,
+                verb=request.verb_sent,
+                route=request.route,
+                status=request.sender.status,
+                peer=request.peer.address,
+                took_ms=(time.perf_counter() - request.began) * 1000,
+            )
 
 
 def _part(value: str) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from quintet.rpc.http.face import Face
 from quintet.rpc.http.faults import Errors
-from quintet.rpc.http.health import LoopLag
 
 STOP_WITHIN_S = 2
 
@@ -60,17 +59,3 @@ class HttpServer:
         self._server.should_exit = True
         if self._serving is not None:
             await asyncio.wait([self._serving])
-
-
-async def serve(servers: Sequence[HttpServer], lag: LoopLag, ready: Callable[[], None], stop: asyncio.Event) -> None:
-    """Serve until told to stop; `ready` is called once every one of them answers."""
-    lag.start()
-    try:
-        for server in servers:
-            await server.start()
-        ready()
-        await stop.wait()
-    finally:
-        for server in servers:
-            await server.stop()
-        await lag.stop()
