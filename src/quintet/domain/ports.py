@@ -288,7 +288,7 @@ class Journal(Protocol):
     ) -> Thread:
         """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live, unless
         the name is to be taken from whichever thread has it. The same key gives the thread it made before; Conflict
-        on another body."""
+        on another body. A project that is a name alone (`root_of_name`) is made with its first thread."""
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
@@ -338,9 +338,6 @@ class Journal(Protocol):
     async def revoke_grant(self, grant: str) -> None: ...
     async def project(self, root: str, name: str) -> Project:
         """The project with this root, registered on first sight under a free name derived from `name`."""
-
-    async def named_project(self, name: str) -> Project:
-        """The project of this name; where there is none, one that is a name alone."""
 
     async def prune(self, *, now_ms: int, grace_s: float = 900.0) -> PruneReport:
         """Drop deltas whose items are complete and whose turns ended a grace period ago, and old signals."""

@@ -24,10 +24,6 @@ class Projects:
         root = self._find_root(cwd)
         return await self._journal.project(root, slug(Path(root).name))
 
-    async def named(self, name: str) -> Project:
-        """The project of this name; one that is a name alone on first sight."""
-        return await self._journal.named_project(name)
-
     async def all(self) -> list[Project]:
         return await self._journal.projects()
 

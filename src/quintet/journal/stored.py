@@ -149,12 +149,6 @@ class StoredJournal:
                 return known
         return await self.store.write("project", lambda tx: threads.project(tx, root, name))
 
-    async def named_project(self, name: str) -> Project:
-        for known in await self.store.read(lambda rows: rows.projects()):
-            if known.name == name:
-                return known
-        return await self.store.write("project", lambda tx: threads.named_project(tx, name))
-
     async def prune(self, *, now_ms: int, grace_s: float = 900.0) -> PruneReport:
         deltas = size = 0
         more = True

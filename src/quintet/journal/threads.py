@@ -11,7 +11,7 @@ from quintet.domain.errors import Busy, Conflict
 from quintet.domain.event import Event
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item
-from quintet.domain.project import DEFAULT, Project, root_of_name, slug
+from quintet.domain.project import DEFAULT, NAME_ALONE, Project, root_of_name, slug
 from quintet.domain.thread import Handle, Thread, ThreadSettings
 from quintet.domain.turn import ClientKey
 from quintet.domain.view import View, ViewReason
@@ -38,6 +38,8 @@ def create_thread(
         return made
     if key is not None:
         keep_key(tx, key, thread.id)
+    if thread.project.startswith(NAME_ALONE):
+        thread = replace(thread, project=named_project(tx, thread.project.removeprefix(NAME_ALONE)).id)
     fresh = replace(
         thread,
         created_ms=thread.created_ms or tx.now_ms,

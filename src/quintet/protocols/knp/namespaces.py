@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from quintet.domain.errors import Invalid, NotFound
-from quintet.domain.project import DEFAULT, Project
+from quintet.domain.project import DEFAULT, Project, root_of_name
 from quintet.domain.thread import Thread
 from quintet.engine.projects import Projects
 
@@ -23,6 +23,11 @@ class Namespace(msgspec.Struct, frozen=True):
     name: str  # as it is written in answers
     project: str  # empty: nobody has used the name yet
     root: str  # empty: its directory is none of the server's
+
+    @property
+    def project_to_use(self) -> str:
+        """The project of a new thread, which makes it where nobody has used the name yet."""
+        return self.project or root_of_name(self.name)
 
     def rooted(self) -> str:
         if not self.root:
@@ -59,13 +64,6 @@ class Namespaces:
                 root = default.root if project.is_name else self._roots.get(project.id, "")
                 return Namespace(name, project.id, root)
         return Namespace(name, "", default.root)
-
-    async def made(self, namespace: Namespace) -> Namespace:
-        """The namespace, which from now on exists."""
-        if namespace.project:
-            return namespace
-        project = await self._projects.named(namespace.name)
-        return msgspec.structs.replace(namespace, project=project.id)
 
     async def name_of(self, project: str) -> str:
         """How a project is called in answers; names do not change."""

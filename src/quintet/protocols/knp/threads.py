@@ -131,12 +131,11 @@ async def create(call: HttpCall[House], params: InNamespace, body: NewThread) ->
     model = check_model(house, body.model)
     metadata = body.metadata | ({"context": body.context} if body.context else {})
     _check(body.title or "", metadata)
-    namespace = await house.namespaces.made(namespace)
     thread = await house.threads.create(
         ThreadSettings(root, agent=body.agentId, model=model),
         title=body.title or "",
         title_final=bool(body.title),
-        project=namespace.project,
+        project=namespace.project_to_use,
         metadata=metadata,
         key=client_key(call, namespace),
     )
@@ -148,7 +147,7 @@ def client_key(call: HttpCall[House], namespace: Namespace, tid: str = "") -> Cl
     if not call.key:
         return None
     scope = ":".join(filter(None, ("knp", principal(call.caller).name, tid)))
-    digest = hashlib.sha256(f"{namespace.project}\0{call.route.name}\0{call.digest}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{namespace.name}\0{call.route.name}\0{call.digest}".encode()).hexdigest()
     return ClientKey(scope, call.key, digest)
 
 
