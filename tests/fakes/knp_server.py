@@ -144,7 +144,9 @@ class Running:
 
 @contextmanager
 def knp_server(home: Path, wish: Wish | None = None, **environment: str) -> Iterator[Running]:
-    """Started and stopped with the block; whatever it raises comes out here."""
+    """Started and stopped with the block; whatever it raises comes out here. Its project is what lies around the home,
+    unless a wish says otherwise."""
+    wish = wish or Wish(knp_port=0, roots=(str(home.parent),))
     ready: list[Running] = []
     failed: list[BaseException] = []
     news, stop = threading.Event(), threading.Event()
@@ -153,7 +155,7 @@ def knp_server(home: Path, wish: Wish | None = None, **environment: str) -> Iter
         loop = asyncio.get_running_loop()
         async with (
             open_app(str(home), "serve") as app,
-            serving(app, wish or Wish(knp_port=0), environment) as server,
+            serving(app, wish, environment) as server,
         ):
             ready.append(Running(app, server, loop))
             news.set()

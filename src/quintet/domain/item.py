@@ -8,13 +8,23 @@ from typing import Any
 import msgspec
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text"):
+class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a part is the content of, as whoever gave it named it. The model reads the part itself."""
+
+    uri: str = ""  # empty: structured data that was given in place
+    media_type: str = ""
+    name: str = ""
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
+    attached: Attached | None = None
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag="image"):
+class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     media_type: str
     data: str  # base64
+    attached: Attached | None = None
 
 
 Part = TextPart | ImagePart
@@ -117,6 +127,12 @@ def speaker(body: Body) -> str:
         Damaged: "damaged",
     }
     return words[type(body)]
+
+
+def answered(items: list[Item]) -> list[Item]:
+    """Without calls whose result is not among these: a model is never shown a call that nothing came of."""
+    results = {i.body.call_id for i in items if isinstance(i.body, ToolResult)}
+    return [i for i in items if not isinstance(i.body, ToolCall) or i.body.call_id in results]
 
 
 def user_text(text: str, *, steered: bool = False) -> UserMessage:

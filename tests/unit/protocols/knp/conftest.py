@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fakes.knp_project import Knp, knp_project
 from tests.fakes.knp_server import Running, knp_server
 from tests.faults.processes import write_home
 
@@ -15,3 +16,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home = write_home(tmp_path_factory.mktemp("knp") / "home", config='[server]\norigins = ["https://ui.example"]\n')
     with knp_server(home) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def knp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Knp]:
+    """A project, models that play scripts, and one server for the module."""
+    with knp_project(tmp_path_factory.mktemp("knp")) as made:
+        yield made

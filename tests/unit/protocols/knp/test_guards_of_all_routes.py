@@ -115,6 +115,8 @@ def test_bodies_that_are_malformed_are_refused(server: Running, route: Route) ->
     deep = b'{"metadata":' + b'{"a":' * MOST_DEPTH + b"1" + b"}" * MOST_DEPTH + b"}"
     for body in (b"", b"{", b"[1,", b"nonsense", b'{"a": NaN}', b'"\xff"', b'{"title":"\xff"}', deep, b"[" * 100_000):
         reply = server.ask(route.verb, path_of(route), raw=body, headers={"Content-Type": "application/json"})
+        if not body and route.optional_body:
+            continue
         assert 400 <= reply.status < 500, (body[:40], reply)
         if body not in (b"",):
             assert reply.json["error"]["code"] == "invalid_request", (body[:40], reply)
@@ -270,7 +272,7 @@ def test_a_defect_says_nothing_of_the_server(server: Running, monkeypatch: pytes
     def broken(thread: str) -> None:
         raise RuntimeError("/home/somebody/secret.py is broken")
 
-    monkeypatch.setattr(server.app.threads, "get", broken)
+    monkeypatch.setattr(server.app.journal, "thread", broken)
     reply = server.ask("GET", "/threads/x")
     assert (reply.status, reply.json["error"]["code"]) == (500, "internal")
     assert "somebody" not in str(reply.json)
