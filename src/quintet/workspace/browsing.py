@@ -76,10 +76,9 @@ class Browsing:
         def walked() -> list[Entry]:
             wanted = words.casefold()
             ignored = Ignored(self._place(root, "/").root, self._guard.hides)
-            found = [Entry(f.path, directory=False) for f in ignored.walk() if files]
+            found = [Entry(found.path, directory=False) for found in ignored.walk()]
+            found = found if files else []
             if directories:
-                for _ in () if files else ignored.walk():
-                    pass
                 found += [Entry(path, directory=True) for path in ignored.entered]
             fitting = [entry for entry in found if wanted in entry.path.casefold()]
             return sorted(fitting, key=lambda entry: _closeness(entry.path, wanted))[:limit]

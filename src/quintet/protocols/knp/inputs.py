@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import Attached, ImagePart, Part, TextPart
 from quintet.protocols.knp import models as knp
 from quintet.protocols.knp.house import House
@@ -59,7 +59,10 @@ async def _file(house: House, part: knp.FileContent, root: str) -> Part:
         )
     path = unquote(address.path)
     inner = path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
-    found = await house.files.content(root, inner, FILE_BYTES)
+    try:
+        found = await house.files.content(root, inner, FILE_BYTES)
+    except NotFound:
+        raise Invalid("A file that is attached is not there.", next_step="Its path begins at the project.") from None
     if found.truncated:
         raise Invalid(f"A file that is attached has {FILE_BYTES} bytes at most.")
     name = part.filename or found.path.rpartition("/")[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -184,7 +185,8 @@ def test_a_patch_merges_and_is_told_once(knp: Knp) -> None:
     ]
     assert told[0] is not None
     assert told[0]["data"]["thread"] | {"updatedAt": ""} == shown | {"updatedAt": ""}
-    for wrong in ({"agentId": "coder"}, {"title": ""}, {"title": None}, {"metadata": []}, {"title": "x" * 81}):
+    refused: tuple[Any, ...] = ({"agentId": "a"}, {"title": ""}, {"title": None}, {"metadata": []}, {"title": "x" * 81})
+    for wrong in refused:
         assert knp.refused("PATCH", f"/threads/{tid}", wrong) == (400, "invalid_request")
 
 
@@ -291,12 +293,13 @@ def test_a_project_of_another_process_can_be_watched_but_not_worked_in(knp: Knp)
 
 def test_what_cannot_be_used_is_refused_before_a_thread_is_made(knp: Knp) -> None:
     before = len(knp.get("/threads?limit=200")["threads"])
-    for body in (
+    refused: tuple[Any, ...] = (
         {"agentId": "nobody"},
         {"model": {"provider": "nobody", "modelId": "x"}},
         {"title": "x" * 81},
         {"metadata": {"a": "x" * 70_000}},
         {"metadata": []},
-    ):
+    )
+    for body in refused:
         assert knp.refused("POST", "/threads", body) == (400, "invalid_request")
     assert len(knp.get("/threads?limit=200")["threads"]) == before
