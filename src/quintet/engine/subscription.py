@@ -154,16 +154,6 @@ class Subscription:
             self._cursor = queue[-1].seq
         return [*queue]
 
-    def queued(self, most: int) -> list[Event]:
-        """What has come already behind the last one handed out, without waiting; for readers that take several."""
-        taken: list[Event] = []
-        while self._queue and not self._behind and len(taken) < most:
-            event = self._queue.popleft()
-            if event.seq > self.cursor:
-                self._cursor = event.seq
-                taken.append(event)
-        return taken
-
     def _fall_behind(self, first_lost: int) -> None:
         if self._cursor is None:
             self._cursor = first_lost - 1
