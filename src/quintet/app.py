@@ -176,7 +176,8 @@ class App:
         from quintet.protocols.kward.session_files import SessionFiles
         from quintet.workspace.mirror_files import DiskMirrorFiles
 
-        return SessionFiles(self.journal, self.threads, DiskMirrorFiles(str(self.home / "run")), self.log.line)
+        files, index = DiskMirrorFiles(str(self.home / "run")), str(self.home / "cache" / "kward.json")
+        return SessionFiles(self.journal, self.threads, files, self.log.line, index)
 
     def window(self, model: str) -> int | None:
         """How much the model can read; None for one that is not configured any more."""
@@ -224,6 +225,7 @@ class App:
         agent: Agent | None = None,
         restarts: bool = False,
         keeps_steers: bool = True,
+        keep_recent: int | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -246,6 +248,7 @@ class App:
             agent=agent,
             restarts=restarts,
             keeps_steers=keeps_steers,
+            keep_recent=keep_recent,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from quintet.app import App
 from quintet.domain.errors import QuintetError
@@ -12,8 +14,15 @@ from quintet.domain.ports import Tool
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.starter import Starter
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.house import ME, House, model_of
+from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid, model_of
+from quintet.workspace.exports import write_export
+from quintet.workspace.files import on_disk
 from quintet.workspace.local_disk import LocalDisk
+from quintet.workspace.paths import PathGuard
+from quintet.workspace.project_root import project_root
+from quintet.workspace.skills import Skill, find_skills, given_skills
+
+KEEP_RECENT = 20_000  # tokens of a conversation that a compaction leaves as they are, unless Kward's configuration says
 
 
 def config_dir() -> str:
@@ -30,7 +39,7 @@ def kward_house(app: App, cwd: str) -> House:
             return None
 
     def starter(tools: Sequence[Tool], *, model: str) -> Starter:
-        return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools)
+        return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools, keep_recent=KEEP_RECENT)
 
     return House(
         app.feed,
@@ -41,6 +50,11 @@ def kward_house(app: App, cwd: str) -> House:
         files=app.kward_files,
         disk=LocalDisk(),
         choice=Chosen(app),
+        seen=app.hands.seen,
+        export=exporting(str(app.home)),
+        skills=lambda cwd: skills(app, cwd),
+        call_plugin=calling(app),
+        plugins_dir=os.path.expanduser("~/.kward/plugins"),
         starter=starter,
         tools=lambda: app.tools,
         cwd=cwd,
@@ -50,6 +64,31 @@ def kward_house(app: App, cwd: str) -> House:
         environment=os.environ,
         log=app.log.line,
     )
+
+
+def exporting(home: str) -> Export:
+    guard = PathGuard(home)
+
+    async def export(path: str, pieces: Iterable[bytes], *, cwd: str, root: str) -> str:
+        place = await on_disk(partial(write_export, guard, path, pieces, cwd=cwd, root=root, force=True))
+        return place.path
+
+    return export
+
+
+def skills(app: App, cwd: str) -> list[Skill]:
+    """Kward's own go before those of the same name; a project's come last."""
+    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(cwd))}
+    found |= {skill.name: skill for skill in given_skills([os.path.join(config_dir(), "skills")])}
+    return [skill for _, skill in sorted(found.items())]
+
+
+def calling(app: App) -> CallPlugin:
+    async def call(path: str, source: str, function: str, arguments: list[Any], *, cwd: str, whose: str) -> PluginSaid:
+        commands = app.hands.plugin_commands(strictest(Mode.ALLOW, app.config.policy.mode))
+        return await commands.call(path, source, function, arguments, cwd=cwd, whose=whose)
+
+    return call
 
 
 class Chosen:
@@ -68,11 +107,11 @@ class Chosen:
     def effort(self) -> str:
         return ""
 
-    def set_model(self, provider: str, model: str) -> None:
+    async def set_model(self, provider: str, model: str) -> None:
         raise NotImplementedError
 
-    def set_effort(self, effort: str) -> None:
+    async def set_effort(self, effort: str) -> None:
         raise NotImplementedError
 
-    def reload(self) -> None:
+    async def reload(self) -> None:
         pass
