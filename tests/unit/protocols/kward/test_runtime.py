@@ -12,8 +12,10 @@ from tests.fakes.kward_peer import Message, Peer
 from tests.fakes.providers import GatedProvider, call, text
 from tests.unit.protocols.kward.conftest import Connect
 
-DETAILS = ["transcript", "sessions", "turns", "events", "attachments", "models", "runtime", "runtimeSettings", "auth", "memory", "commands", "startupResources", "extensionUi", "composer", "security", "export", "logging"]
-LEGACY = ["asyncTurns", "turnCancellation", "turnEventReplay", "uiQuestions", "authLogin", "configUpdate", "session", "cancellation", "eventReplay", "uiQuestion", "prompts", "skills", "tools", "config"]
+DETAILS = ["transcript", "sessions", "turns", "events", "attachments", "models", "runtime", "runtimeSettings", "auth"]
+DETAILS += ["memory", "commands", "startupResources", "extensionUi", "composer", "security", "export", "logging"]
+LEGACY = ["asyncTurns", "turnCancellation", "turnEventReplay", "uiQuestions", "authLogin", "configUpdate", "session"]
+LEGACY += ["cancellation", "eventReplay", "uiQuestion", "prompts", "skills", "tools", "config"]
 
 
 # --- initialize -------------------------------------------------------------------------------------------------------
