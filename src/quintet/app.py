@@ -20,8 +20,9 @@ from quintet.config import Config, command_hooks, home_directory, load_config, m
 from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
-from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
+from quintet.domain.ports import FileHistory, Journal, Tool
 from quintet.domain.principal import Principal
+from quintet.domain.project import Profile
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
@@ -34,11 +35,13 @@ from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
+from quintet.engine.memory import MemorySwitch
 from quintet.engine.mirrors import Mirrors
 from quintet.engine.policy import Policy
-from quintet.engine.profiles import Profiles
+from quintet.engine.profiles import DEFAULT, Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.recalling import Recalling
 from quintet.engine.rules import parse_rules
 from quintet.engine.spending import Budget
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
@@ -52,6 +55,7 @@ from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
 from quintet.late import LateCommandParser, LateFileHistory, LateHooks
+from quintet.minds import Minds, roots_of
 from quintet.workspace.agent_files import AgentFiles
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.diffs import unified_diff
@@ -92,8 +96,8 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, memory: MemoryHook | None = None) -> None:
-        """Without `memory` nothing is remembered, and the model is told nothing of it."""
+    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, profile: Profile | None = None) -> None:
+        """`profile` is the usual one, where that is not the home's own."""
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
@@ -130,21 +134,24 @@ class App:
             command_hooks(config.hooks),
             self.log.line,
         )
+        self.profiles = Profiles(str(home), {DEFAULT: profile} if profile else {})
+        usual = MemorySwitch(config.memory.enabled, config.memory.auto_summary)
+        self.minds = Minds(home, self.profiles, self.clock, self.feed.mask, usual)
         self.turns = Turns(
             self.feed,
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line),
+            WorkspaceSurroundings(str(home)),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
             hooks=self.hooks,
+            recalling=Recalling(self.feed, self.minds.of, roots_of, self.log.line),
         )
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
-        self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
         mirrors = Mirrors(journal, {"wire": lambda: self.wire_files}, self.log.line)
@@ -188,6 +195,13 @@ class App:
     def tools(self) -> tuple[Tool, ...]:
         return self.hands.tools
 
+    @cached_property
+    def _remembering(self) -> tuple[Tool, ...]:
+        from quintet.engine.proposals import MemoryProposals
+        from quintet.tools.remember import RememberTool
+
+        return (RememberTool(MemoryProposals(self.journal, self.minds.of, roots_of)),)
+
     def starter(
         self,
         principal: Principal,
@@ -207,13 +221,16 @@ class App:
         agent: Agent | None = None,
         restarts: bool = False,
         keeps_steers: bool = True,
+        remembers: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
+        if tools is None:
+            tools = (*self.tools, *(self._remembering if remembers and self.minds.enabled() else ()))
         return Starter(
             principal,
             self.models,
-            self.tools if tools is None else tools,
+            tools,
             mode=strictest(mode, self.config.policy.mode),
             model=model,
             on_ask=on_ask,
@@ -229,6 +246,7 @@ class App:
             agent=agent,
             restarts=restarts,
             keeps_steers=keeps_steers,
+            remembers=remembers,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
