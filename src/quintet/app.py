@@ -36,7 +36,7 @@ from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.memory import MemorySwitch
-from quintet.engine.mirrors import Mirrors
+from quintet.engine.mirrors import Mirrors, Writer
 from quintet.engine.policy import Policy
 from quintet.engine.profiles import DEFAULT, Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
@@ -70,6 +70,7 @@ from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
+    from quintet.protocols.kward.session_files import SessionFiles as KwardFiles
     from quintet.protocols.wire.house import House
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
@@ -90,6 +91,10 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
         from quintet.protocols.wire.server import TABLE
 
         return [(row.name, row.summary) for row in TABLE]
+    if protocol == "kward":
+        from quintet.protocols.kward.server import TABLE as KWARD
+
+        return [(row.name, row.summary) for row in KWARD]
     return []
 
 
@@ -154,7 +159,11 @@ class App:
         self.handles = Handles(journal)
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
-        mirrors = Mirrors(journal, {"wire": lambda: self.wire_files}, self.log.line)
+        writers: Mapping[str, Callable[[], Writer]] = {
+            "wire": lambda: self.wire_files,
+            "kward": lambda: self.kward_files,
+        }
+        mirrors = Mirrors(journal, writers, self.log.line)
         self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
 
     @cached_property
@@ -167,6 +176,14 @@ class App:
 
         files = DiskMirrorFiles(str(self.home / "run"))
         return SessionFiles(self.journal, self.threads, files, Options(Names(), self.window), self.log.line)
+
+    @cached_property
+    def kward_files(self) -> KwardFiles:
+        """The same for a thread that Kward's clients know."""
+        from quintet.protocols.kward.session_files import SessionFiles
+        from quintet.workspace.mirror_files import DiskMirrorFiles
+
+        return SessionFiles(self.journal, self.threads, DiskMirrorFiles(str(self.home / "run")), self.log.line)
 
     def window(self, model: str) -> int | None:
         """How much the model can read; None for one that is not configured any more."""

@@ -279,6 +279,9 @@ class Journal(Protocol):
         """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live, unless
         the name is to be taken from whichever thread has it."""
 
+    async def add_handle(self, handle: Handle) -> Handle:
+        """One more name for a thread that exists; the same name again is no change. Conflict if it names another."""
+
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
 
