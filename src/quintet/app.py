@@ -101,11 +101,21 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, profile: Profile | None = None) -> None:
-        """`profile` is the usual one, where that is not the home's own."""
+    def __init__(
+        self,
+        home: Path,
+        config: Config,
+        journal: StoredJournal,
+        *,
+        profile: Profile | None = None,
+        secret_files: Sequence[str] = (),
+    ) -> None:
+        """`profile` is the usual one, where that is not the home's own; `secret_files` hold another program's keys."""
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
+        self.configured: Callable[[], Config] = lambda: self.config  # what the table of models is made from
+        self._left: list[ModelTable] = []  # earlier tables, which a turn may still use
         self.journal: Journal = journal
         self.clock = SystemClock()
         self.credentials = Credentials(str(home), KeyStore(os.environ))
@@ -114,6 +124,7 @@ class App:
             keys=[p.api_key for p in config.providers.values() if p.api_key],
             key_names=_key_names(config),
             credentials=self.credentials,
+            files=secret_files,
         )
         self.feed = Feed(journal, secrets, self.clock)
         self.log = Log(home / "quintet.log", self.feed.mask)
@@ -198,7 +209,7 @@ class App:
     def models(self) -> ModelTable:
         from quintet.providers.table import ModelTable
 
-        config = self.config
+        config = self.configured()
         return ModelTable(
             config.providers,
             config.models,
@@ -207,6 +218,11 @@ class App:
             directory=str(self.home),
             stored=self.credentials,
         )
+
+    def forget_models(self) -> None:
+        """What is configured has changed: turns that begin from now on go by it."""
+        if "models" in self.__dict__:
+            self._left.append(self.__dict__.pop("models"))
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -315,8 +331,8 @@ class App:
     async def close(self) -> None:
         await self.turns.shutdown()
         await self.hooks.close()
-        if "models" in self.__dict__:  # made by the first turn
-            await self.models.close()
+        for table in [*self._left, *([self.models] if "models" in self.__dict__ else [])]:  # made by the first turn
+            await table.close()
         await self.hands.close()
         await self.feed.close()
         await self.journal.close()
@@ -452,7 +468,13 @@ def _found(report: OpenReport) -> list[str]:
 
 @asynccontextmanager
 async def open_app(
-    home: str | None, protocol: str, *, starts_turns: bool = True, over: Callable[[Config], Config] = _as_it_is
+    home: str | None,
+    protocol: str,
+    *,
+    starts_turns: bool = True,
+    over: Callable[[Config], Config] = _as_it_is,
+    profile: Profile | None = None,
+    secret_files: Sequence[str] = (),
 ) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
 
@@ -466,11 +488,11 @@ async def open_app(
     config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
-        app = App(Path(directory), config, journal)
+        app = App(Path(directory), config, journal, profile=profile, secret_files=secret_files)
     except BaseException:
         await journal.close()
         raise
-    if app.credentials.fingerprint():
+    if app.credentials.fingerprint() or secret_files:
         # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
         await asyncio.to_thread(app.feed.mask, "")
     try:

@@ -104,3 +104,18 @@ class Recall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def workspace_scope(root: str) -> str:
     return f"{WORKSPACE}:{root}"
+
+
+_SHARED = ("id", "text", "scope", "tags", "created_at", "updated_at", "source")
+KEYS = {
+    Layer.CORE: (*_SHARED, "pinned"),
+    Layer.SOFT: (*_SHARED, "confidence", "hits", "last_seen_at", "ttl_days", "status"),
+}
+OURS = ("thread", "seen")  # told only where there is something to tell
+
+
+def plain(memory: Memory) -> dict[str, Any]:
+    """As its file has it and as clients are told."""
+    said = msgspec.to_builtins(memory)
+    known = {key: said[key] for key in KEYS[memory.layer]}
+    return known | {key: said[key] for key in OURS if said[key]} | dict(memory.rest)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -80,6 +81,16 @@ class MemoryStore(Protocol):
 class Proposals(Protocol):
     async def propose(self, thread: str, text: str, scope: str) -> Memory:
         """Keep what a model wants kept, for the person to approve."""
+
+
+class TelemetryLog(Protocol):
+    @property
+    def directory(self) -> str: ...
+    async def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Each with its `timestamp`. OSError where the disk objects."""
+
+    async def read(self, start: datetime, end: datetime, take: Callable[[Mapping[str, Any]], None]) -> None:
+        """Give every record of this time to `take`, on another thread, one after the other."""
 
 
 class SettingsStore(Protocol):

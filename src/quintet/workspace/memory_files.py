@@ -13,20 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from quintet.domain.errors import Invalid
-from quintet.domain.memory import Layer, Memories, Memory, MemoryChange, MemoryPaths, MemoryStatus
+from quintet.domain.memory import KEYS, OURS, Layer, Memories, Memory, MemoryChange, MemoryPaths, MemoryStatus, plain
 from quintet.domain.ports import MirrorFiles
 from quintet.workspace.settings_file import Stamp, stamp_of
 
 DEAD_S = 60.0  # a passing file that old belongs to nobody
-_SHARED = ("id", "text", "scope", "tags", "created_at", "updated_at", "source")
-_KEYS = {
-    Layer.CORE: (*_SHARED, "pinned"),
-    Layer.SOFT: (*_SHARED, "confidence", "hits", "last_seen_at", "ttl_days", "status"),
-}
-_OURS = ("thread", "seen")  # written only where there is something to say
 
 
 class MemoryFiles:
@@ -83,14 +75,14 @@ class MemoryFiles:
     async def _core_bytes(self, memories: Sequence[Memory]) -> bytes:
         """In the form the file has, and with what else it says."""
         found = self._core(await self._files.read(self.paths.core))
-        written: Any = [_raw(m) for m in memories]
+        written: Any = [plain(m) for m in memories]
         if isinstance(found, dict):
             written = {**found, "memories": written}
         return (json.dumps(written, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "surrogatepass")
 
     async def _soft_bytes(self, memories: Sequence[Memory]) -> bytes:
         unread = [line for line, raw in _lines(await self._files.read(self.paths.soft)) if raw is None]
-        lines = [*(_line(_raw(m)) for m in memories), *unread]
+        lines = [*(_line(plain(m)) for m in memories), *unread]
         return b"".join(line + b"\n" for line in lines)
 
     async def _record(self, record: Sequence[Mapping[str, Any]]) -> None:
@@ -140,7 +132,7 @@ def _memory(layer: Layer, raw: dict[str, Any]) -> Memory:
     def texts(key: str) -> tuple[str, ...]:
         return tuple(t for t in raw[key] if isinstance(t, str)) if isinstance(raw.get(key), list) else ()
 
-    known = (*_KEYS[layer], *_OURS)
+    known = (*KEYS[layer], *OURS)
     return Memory(
         id=text("id"),
         layer=layer,
@@ -167,12 +159,6 @@ def _status(layer: Layer, said: Any) -> MemoryStatus:
     if layer is Layer.CORE or said == MemoryStatus.ACTIVE:
         return MemoryStatus.ACTIVE
     return MemoryStatus.PROPOSED if said == MemoryStatus.PROPOSED else MemoryStatus.FORGOTTEN
-
-
-def _raw(memory: Memory) -> dict[str, Any]:
-    said = msgspec.to_builtins(memory)
-    raw = {key: said[key] for key in _KEYS[memory.layer]}
-    return raw | {key: said[key] for key in _OURS if said[key]} | dict(memory.rest)
 
 
 def _line(raw: Mapping[str, Any]) -> bytes:
