@@ -194,7 +194,8 @@ class App:
         from quintet.protocols.kward.session_files import SessionFiles
         from quintet.workspace.mirror_files import DiskMirrorFiles
 
-        return SessionFiles(self.journal, self.threads, DiskMirrorFiles(str(self.home / "run")), self.log.line)
+        files, index = DiskMirrorFiles(str(self.home / "run")), str(self.home / "cache" / "kward.json")
+        return SessionFiles(self.journal, self.threads, files, self.log.line, index)
 
     def window(self, model: str) -> int | None:
         """How much the model can read; None for one that is not configured any more."""
@@ -255,6 +256,7 @@ class App:
         restarts: bool = False,
         keeps_steers: bool = True,
         remembers: bool = True,
+        keep_recent: int | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -280,6 +282,7 @@ class App:
             restarts=restarts,
             keeps_steers=keeps_steers,
             remembers=remembers,
+            keep_recent=keep_recent,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:

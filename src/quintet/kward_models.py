@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quintet.app import App
@@ -18,13 +18,15 @@ from quintet.config.kward import (
     effort_key,
     effort_of,
     label,
+    model_for,
     model_key,
-    model_of,
     with_kward,
     word,
 )
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.model import ModelInfo
+from quintet.protocols.kward import models as wire
+from quintet.protocols.kward.house import model_of
 from quintet.providers.settings import ProviderKind
 from quintet.workspace.settings_file import SettingsFile
 
@@ -41,9 +43,12 @@ class KwardModels:
         settings: SettingsFile,
         auth: SettingsFile,
         environment: Mapping[str, str],
+        renew: Callable[[], Awaitable[None]],
         at: Addresses | None = None,
     ) -> None:
+        """`renew` gets a login that is about to end another token."""
         self._app, self._settings, self._auth, self._environment = app, settings, auth, environment
+        self._renew = renew
         self._at = at or Addresses()
         self._seen: tuple[Any, ...] | None = None
         app.configured = self._config
@@ -51,8 +56,12 @@ class KwardModels:
     # --- which one ---------------------------------------------------------------------------------------------------
     def reference(self) -> str:
         """`provider/model` of the next turn."""
-        self.reload()
+        self._look()
         return self._app.models.default
+
+    def current(self) -> wire.Model:
+        reference = self.reference()
+        return model_of(reference, self.info(reference), current=True, effort=self.effort())
 
     def effort(self) -> str:
         provider = self.reference().partition("/")[0]
@@ -64,8 +73,12 @@ class KwardModels:
         except QuintetError:
             return None
 
-    def reload(self) -> None:
+    async def reload(self) -> None:
         """Whatever the files say now counts from the next turn on."""
+        await self._renew()
+        self._look()
+
+    def _look(self) -> None:
         said = (self._said(self._settings), self._said(self._auth))
         if said != self._seen:
             self._seen = said
@@ -76,7 +89,7 @@ class KwardModels:
         active = label(provider) or self.reference().partition("/")[0]
         values = {model_key(active): model, "provider": word(active)}
         await self._settings.change(lambda now: now | values)
-        self.reload()
+        self._look()
 
     async def set_effort(self, effort: str, provider: str = "") -> None:
         active = label(provider) or self.reference().partition("/")[0]
@@ -102,7 +115,7 @@ class KwardModels:
     def _usual(self, provider: str) -> Sequence[str]:
         known = self._app.models.models_of(provider)
         if provider in (CODEX, OPENROUTER):
-            said = model_of(self._said(self._settings), self._environment, provider)
+            said = model_for(self._said(self._settings), self._environment, provider)
             return tuple(dict.fromkeys((*known, *([f"{provider}/{said}"] if said else []))))
         return known
 
@@ -117,7 +130,7 @@ class KwardModels:
 
     async def catalog(self) -> list[tuple[str, ModelInfo | None, str]]:
         """Everything OpenRouter lists, whether the key may use it or not; it can be asked without one."""
-        self.reload()
+        self._look()
         rows = await self._listed(OPENROUTER, own=False)
         names = [(f"{OPENROUTER}/{row.id}", row) for row in rows]
         return [(reference, _with(self.info(reference), reference, row), row.name) for reference, row in names]

@@ -74,7 +74,7 @@ def chosen(settings: Mapping[str, Any], auth: Mapping[str, Any], environment: Ma
     provider = label(environment.get("KWARD_PROVIDER", "").strip() or _first(settings, "provider"))
     if not provider and not (config.default_model or environment.get("QUINTET_MODEL")):
         provider = next(iter(_usable(settings, auth, environment)), "")
-    model = model_of(settings, environment, provider) if provider else ""
+    model = model_for(settings, environment, provider) if provider else ""
     return f"{provider}/{model}" if model else ""
 
 
@@ -85,7 +85,7 @@ def _usable(settings: Mapping[str, Any], auth: Mapping[str, Any], environment: M
     return [name for name, key in ((CODEX, codex), (OPENROUTER, router)) if key]
 
 
-def model_of(settings: Mapping[str, Any], environment: Mapping[str, str], provider: str) -> str:
+def model_for(settings: Mapping[str, Any], environment: Mapping[str, str], provider: str) -> str:
     said = environment.get(f"{_PREFIXES.get(provider, provider).upper()}_MODEL", "").strip()
     return said or _first(settings, model_key(provider), "model") or _usual(provider)
 

@@ -12,9 +12,10 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
     text: str
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag="image"):
+class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     media_type: str
     data: str  # base64
+    name: str = ""  # of the file it came from, for people
 
 
 Part = TextPart | ImagePart

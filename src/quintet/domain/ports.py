@@ -228,6 +228,9 @@ class MirrorFiles(Protocol):
     async def read(self, path: str) -> bytes | None:
         """The whole file; None when there is none."""
 
+    async def head(self, path: str) -> bytes:
+        """Its first lines, as far as they are not long; nothing where there is no file."""
+
     async def append(self, path: str, data: bytes) -> None:
         """Behind what is there, on disk when this returns. Directories that are missing are made."""
 

@@ -62,8 +62,10 @@ class Threads:
         view: View = EVERYTHING,
         forked_from: str = "",
         takes_name: bool = False,
+        created_ms: int = 0,
     ) -> Thread:
-        """A new thread, empty or with given items (a fork's, an imported file's), in one commit."""
+        """A new thread, empty or with given items (a fork's, an imported file's), in one commit. `created_ms`: when it
+        was begun elsewhere."""
         project = await self._projects.of(settings.cwd)
         now = self._feed.clock.now_ms()
         thread_id = new_id("thr")
@@ -73,7 +75,7 @@ class Threads:
             project=project.id,
             profile=self._profiles.named(profile).name,
             settings=settings,
-            created_ms=now,
+            created_ms=created_ms or now,
             updated_ms=now,
             title=self._feed.mask(title)[:TITLE_LENGTH],
             title_final=title_final,
@@ -230,6 +232,11 @@ class Threads:
         """A new thread of that name with these items; `takes_name` where another thread has it until now."""
         items = [msgspec.structs.replace(self._item("", b), ordinal=n) for n, b in enumerate(bodies, start=1)]
         return await self.create(settings, handle=handle, items=items, takes_name=takes_name)
+
+    async def name(self, handle: Handle) -> None:
+        """One more name for the thread it speaks of."""
+        await self._journal.add_handle(handle)
+        await self._feed.mirror(handle.thread)
 
     async def extend(self, thread: str, bodies: Sequence[Body]) -> None:
         """Put these items behind what is there; it must rest."""

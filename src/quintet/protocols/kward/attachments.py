@@ -33,7 +33,8 @@ def _image(given: Any) -> ImagePart:
     if isinstance(size, int | float) and not isinstance(size, bool) and size > LARGEST:
         raise BadArgument("Image attachment is too large")
     data = _data(given.get("data"))
-    return ImagePart(media_type, data)
+    name = given.get("name")
+    return ImagePart(media_type, data, name if isinstance(name, str) else "")
 
 
 def _data(given: Any) -> str:

@@ -129,7 +129,7 @@ async def login_with_key(call: Call[Client], params: KeyParams) -> Told:
     if not key:
         raise Failed("API key must be a non-empty string")
     await _accounts(call).store_key(key)
-    call.state.house.keeping.models.reload()
+    await call.state.house.keeping.models.reload()
     return Told(params.provider_id, "Saved API key for OpenRouter.")
 
 
@@ -145,7 +145,7 @@ async def logout(call: Call[Client], params: ProviderParams) -> Told:
     if params.provider_id not in removes:
         raise Failed(f"Unsupported auth provider: {params.provider_id}")
     await removes[params.provider_id]()
-    call.state.house.keeping.models.reload()
+    await call.state.house.keeping.models.reload()
     return Told(params.provider_id, f"Logged out of {NAMES[params.provider_id]}.")
 
 
@@ -177,7 +177,7 @@ async def submit(call: Call[Client], params: SubmitParams) -> LoginState:
         raise unknown("login", params.login_id) from None
     except (Invalid, QuintetError) as error:
         raise Failed(error.message) from None
-    call.state.house.keeping.models.reload()
+    await call.state.house.keeping.models.reload()
     return state_of(login)
 
 
@@ -198,7 +198,7 @@ async def _begin(call: Call[Client], timeout: Any) -> Begun:
 
 def _watch(connection: Connection[Client], accounts: Accounts) -> None:
     async def finished(login: LoginSeen) -> None:
-        connection.state.house.keeping.models.reload()
+        await connection.state.house.keeping.models.reload()
         await connection.notify("auth/loginFinished", state_of(login))
 
     accounts.tell(finished)

@@ -50,7 +50,7 @@ async def catalog(call: Call[Client], params: NoParams) -> ModelList:
 
 @CHOOSING.method("models/current", result=wire.Model, summary="The model that the next turn uses.")
 async def current(call: Call[Client], params: NoParams) -> wire.Model:
-    return current_model(call.state.house.keeping)
+    return call.state.house.keeping.models.current()
 
 
 @CHOOSING.method(
@@ -62,7 +62,7 @@ async def set_model(call: Call[Client], params: SetParams) -> wire.Model:
     if not model:
         raise Failed("Model must be a non-empty string")
     await keeping.models.set_model((params.provider or "").strip(), model)
-    return current_model(keeping)
+    return keeping.models.current()
 
 
 @CHOOSING.method(
@@ -74,12 +74,7 @@ async def set_effort(call: Call[Client], params: EffortParams) -> wire.Model:
     if not effort:
         raise Failed("Reasoning effort must be a non-empty string")
     await keeping.models.set_effort(effort, (params.provider or "").strip())
-    return current_model(keeping)
-
-
-def current_model(keeping: Keeping) -> wire.Model:
-    reference = keeping.models.reference()
-    return model_of(reference, keeping.models.info(reference), current=True, effort=keeping.models.effort())
+    return keeping.models.current()
 
 
 def _entries(keeping: Keeping, found: Iterable[Known]) -> list[wire.Model]:

@@ -68,7 +68,7 @@ async def update(call: Call[Client], params: UpdateParams) -> Settings:
         now = await keeping.settings.change(lambda before: before | values)
     except Invalid as error:
         raise Failed(error.message) from None
-    keeping.models.reload()
+    await keeping.models.reload()
     return Settings(keeping.settings.path, now)
 
 
