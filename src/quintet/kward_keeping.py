@@ -52,7 +52,7 @@ async def kward_keeping(
         yield Keeping(
             settings=settings,
             mind=app.minds.of(),
-            models=KwardModels(app, settings, auth, environment, accounts.renew, at),
+            models=KwardModels(app, settings, auth, environment, at),
             telemetry=telemetry,
             accounts=accounts,
             roots=roots_of,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quintet.app import App
@@ -43,12 +43,9 @@ class KwardModels:
         settings: SettingsFile,
         auth: SettingsFile,
         environment: Mapping[str, str],
-        renew: Callable[[], Awaitable[None]],
         at: Addresses | None = None,
     ) -> None:
-        """`renew` gets a login that is about to end another token."""
         self._app, self._settings, self._auth, self._environment = app, settings, auth, environment
-        self._renew = renew
         self._at = at or Addresses()
         self._seen: tuple[Any, ...] | None = None
         app.configured = self._config
@@ -75,7 +72,6 @@ class KwardModels:
 
     async def reload(self) -> None:
         """Whatever the files say now counts from the next turn on."""
-        await self._renew()
         self._look()
 
     def _look(self) -> None:

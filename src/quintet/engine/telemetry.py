@@ -59,11 +59,14 @@ class Telemetry:
         self._writing: asyncio.Task[None] | None = None
         self._stop = feed.handle(self._hear)
 
-    async def close(self) -> None:
+    async def settled(self) -> None:
         """Everything that was heard is written."""
-        self._stop()
         while self._writing is not None:
             await asyncio.wait({self._writing})
+
+    async def close(self) -> None:
+        self._stop()
+        await self.settled()
 
     def _hear(self, event: Event) -> None:
         match event.payload:

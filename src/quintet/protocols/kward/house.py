@@ -178,7 +178,9 @@ class House:
         found = self._tools()
         return [Respelled(tool, rows[tool.spec.name]) if tool.spec.name in rows else tool for tool in found]
 
-    def starter(self) -> Starter:
+    async def next_starter(self) -> Starter:
+        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first."""
+        await self.keeping.accounts.renew()
         return self._starter(self.tools(), model=self.choice.reference())
 
 

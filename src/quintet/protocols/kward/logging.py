@@ -64,6 +64,7 @@ async def stats(call: Call[Client], params: StatsParams) -> Stats:
         if record.get("category") in categories:
             found.add(record)
 
+    await telemetry.settled()
     await telemetry.log.read(period.start, period.end, take)
     return _told(found, period, telemetry.log.directory, list(categories))
 

@@ -63,6 +63,7 @@ class AddParams(wire.Wire, frozen=True):
     text: Any = ""
     scope: str | None = None
     tags: Any = None
+    workspace_root: str | None = None
 
 
 class IdParams(wire.Wire, frozen=True):
@@ -137,7 +138,7 @@ async def disable_summary(call: Call[Client], params: NoParams) -> AutoSummary:
 @MEMORY.method("memory/list", params=ListParams, result=Listed, summary="Everything that is remembered.")
 async def list_all(call: Call[Client], params: ListParams) -> Listed:
     kept = await _mind(call).all()
-    here = workspace_scope(await root_of(call.state.house, params.workspace_root))
+    here = workspace_scope(await _workspace(call, params.workspace_root))
     soft = [m for m in kept.soft if params.include_inactive or m.usable]
     return Listed(
         _rows(kept.core),
@@ -162,7 +163,7 @@ async def _add(call: Call[Client], params: AddParams, layer: Layer) -> Added:
     text = params.text if isinstance(params.text, str) else ""
     tags = text_values(params.tags)
     try:
-        here = call.state.house.cwd
+        here = await _workspace(call, params.workspace_root)
         made = await _mind(call).add(text, layer, scope=params.scope or GLOBAL, tags=tags, workspace=here)
     except Invalid as error:
         raise BadArgument(error.message) from None
@@ -216,6 +217,15 @@ async def summarize(call: Call[Client], params: wire.SessionParams) -> Summarize
     thread = await house.feed.journal.thread(session.thread)
     root = (await asyncio.to_thread(house.keeping.roots, thread.settings.cwd))[0]
     return Summarized(_rows(await _mind(call).summarise_thread(house.feed.journal, thread.id, root)))
+
+
+async def _workspace(call: Call[Client], named: str | None) -> str:
+    """Which one is meant: the one that is named, else that of the session opened last. Clients may start us anywhere."""
+    client = call.state
+    if not named and client.sessions:
+        newest = list(client.sessions.values())[-1]
+        named = (await client.house.feed.journal.thread(newest.thread)).settings.cwd
+    return await root_of(client.house, named)
 
 
 def _mind(call: Call[Client]) -> Mind:
