@@ -220,7 +220,7 @@ async def summarize(call: Call[Client], params: wire.SessionParams) -> Summarize
 
 
 async def _workspace(call: Call[Client], named: str | None) -> str:
-    """Which one is meant: the one that is named, else that of the session opened last. Clients may start us anywhere."""
+    """Which one is meant: the one named, else that of the session opened last. Clients may start us anywhere."""
     client = call.state
     if not named and client.sessions:
         newest = list(client.sessions.values())[-1]
