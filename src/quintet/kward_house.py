@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any
 
 from quintet.app import App
-from quintet.domain.errors import QuintetError
-from quintet.domain.model import ModelInfo
+from quintet.config.kward import kward_files
 from quintet.domain.ports import Tool
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.starter import Starter
-from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid, model_of
+from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid
+from quintet.protocols.kward.keeping import Keeping
 from quintet.workspace.exports import write_export
 from quintet.workspace.files import on_disk
 from quintet.workspace.local_disk import LocalDisk
@@ -27,17 +26,10 @@ KEEP_RECENT = 20_000  # tokens of a conversation that a compaction leaves as the
 
 def config_dir() -> str:
     """Where Kward keeps everything: around its configuration."""
-    named = os.environ.get("KWARD_CONFIG_PATH", "")
-    return os.path.dirname(os.path.abspath(os.path.expanduser(named))) if named else os.path.expanduser("~/.kward")
+    return kward_files(os.environ).directory
 
 
-def kward_house(app: App, cwd: str) -> House:
-    def info(reference: str) -> ModelInfo | None:
-        try:
-            return app.models.info(reference)
-        except QuintetError:
-            return None
-
+def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
     def starter(tools: Sequence[Tool], *, model: str) -> Starter:
         return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools, keep_recent=KEEP_RECENT)
 
@@ -49,7 +41,8 @@ def kward_house(app: App, cwd: str) -> House:
         app.projects,
         files=app.kward_files,
         disk=LocalDisk(),
-        choice=Chosen(app),
+        choice=keeping.models,
+        keeping=keeping,
         seen=app.hands.seen,
         export=exporting(str(app.home)),
         skills=lambda cwd: skills(app, cwd),
@@ -60,7 +53,7 @@ def kward_house(app: App, cwd: str) -> House:
         cwd=cwd,
         config_dir=config_dir(),
         mode=strictest(Mode.ALLOW, app.config.policy.mode),
-        info=info,
+        info=keeping.models.info,
         environment=os.environ,
         log=app.log.line,
     )
@@ -89,29 +82,3 @@ def calling(app: App) -> CallPlugin:
         return await commands.call(path, source, function, arguments, cwd=cwd, whose=whose)
 
     return call
-
-
-class Chosen:
-    """Plays protocols.kward.house.Choice: what config.toml says."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    def reference(self) -> str:
-        return ""
-
-    def current(self) -> wire.Model:
-        models = self._app.models
-        return model_of(models.default, models.info(models.default), current=True)
-
-    def effort(self) -> str:
-        return ""
-
-    async def set_model(self, provider: str, model: str) -> None:
-        raise NotImplementedError
-
-    async def set_effort(self, effort: str) -> None:
-        raise NotImplementedError
-
-    async def reload(self) -> None:
-        pass

@@ -36,6 +36,7 @@ from quintet.workspace.paths import PathGuard
 from quintet.workspace.seen import Seen
 from quintet.workspace.skills import given_skills
 from tests.fakes.engine import Process
+from tests.fakes.kward_kept import kept
 from tests.fakes.providers import OneModel
 from tests.fakes.waiting import LIMIT_S, soon
 
@@ -114,6 +115,7 @@ class Peer:
                 "files": self._files(),
                 "disk": LocalDisk(),
                 "choice": self.choice,
+                "keeping": kept(process, self.config, self.choice),
                 "seen": (seen := Seen()),
                 "export": self._export,
                 "skills": lambda cwd: given_skills([str(self.config / "skills")]),

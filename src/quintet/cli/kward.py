@@ -23,11 +23,12 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
     from quintet.kward_house import kward_house
+    from quintet.kward_keeping import kward_keeping, opening
     from quintet.protocols.kward.server import connect
 
     cwd = directory("")
-    async with open_app(invocation.home, "kward") as app:
-        connection = connect(stdio.source, stdio.sink, kward_house(app, cwd))
+    async with open_app(invocation.home, "kward", **opening()) as app, kward_keeping(app) as keeping:
+        connection = connect(stdio.source, stdio.sink, kward_house(app, cwd, keeping))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, _stop, connection)
         tidying = asyncio.create_task(app.housekeeping.run())

@@ -87,6 +87,13 @@ class Retention(msgspec.Struct, frozen=True):
     checkpoints_days: Positive = 30.0
 
 
+class Memory(msgspec.Struct, frozen=True):
+    """Where a profile's own settings do not say it."""
+
+    enabled: bool = False
+    auto_summary: bool = False
+
+
 class Config(msgspec.Struct, frozen=True):
     version: int = VERSION
     default_model: str = ""
@@ -101,8 +108,8 @@ class Config(msgspec.Struct, frozen=True):
     agents: dict[str, Agent] = {}
     retention: Retention = Retention()
     web_search: SearchSettings | None = None  # None: there is no such tool
+    memory: Memory = Memory()
     # Tables whose rooms read their own keys.
-    memory: dict[str, Any] = {}
     embeddings: dict[str, Any] = {}
     mirrors: dict[str, Any] = {}
     log: dict[str, Any] = {}
@@ -122,6 +129,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "sandbox": Sandbox,
     "limits": Limits,
     "retention": Retention,
+    "memory": Memory,
     "web_search": SearchSettings,
 }
 

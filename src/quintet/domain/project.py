@@ -31,6 +31,7 @@ class Profile(msgspec.Struct, frozen=True):
     name: str
     directory: str
     form: str = "kward"  # how its memory is kept: kward | markdown
+    settings: str = "config.json"  # the file in its directory that holds its settings
 
 
 def slug(text: str) -> str:

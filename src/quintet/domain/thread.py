@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from quintet.domain.compaction import CompactionRecord
+from quintet.domain.memory import Recall
 from quintet.domain.view import View
 
 
@@ -37,6 +38,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     active_turn: str = ""
     view: View = View()
     compaction: CompactionRecord = CompactionRecord()
+    recalled: Recall | None = None  # what came to mind when the last turn began that has a memory
     deleted_ms: int = 0
 
 

@@ -25,8 +25,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class DiskMirrorFiles:
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, *, patience_s: float = LOCKED_WITHIN_S) -> None:
         self._run = run
+        self._patience_s = patience_s
 
     @asynccontextmanager
     async def hold(self, path: str) -> AsyncIterator[None]:
@@ -34,7 +35,7 @@ class DiskMirrorFiles:
         os.makedirs(self._run, mode=0o700, exist_ok=True)
         lock = os.open(os.path.join(self._run, f"{name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            end = time.monotonic() + LOCKED_WITHIN_S
+            end = time.monotonic() + self._patience_s
             while not _locked(lock):
                 if time.monotonic() > end:
                     raise TimeoutError(f"another process holds {path}")

@@ -24,6 +24,7 @@ from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.protocols.kward import models as wire
+from quintet.protocols.kward.keeping import Keeping
 from quintet.protocols.kward.kward_tools import ROWS
 from quintet.protocols.kward.session_files import SessionFiles
 from quintet.protocols.kward.used_files import used_files
@@ -130,6 +131,7 @@ class House:
         files: SessionFiles,
         disk: Disk,
         choice: Choice,
+        keeping: Keeping,
         seen: ReadFiles,
         export: Export,
         skills: Callable[[str], Sequence[SkillSeen]],
@@ -150,6 +152,7 @@ class House:
         self.files = files
         self.disk = disk
         self.choice = choice
+        self.keeping = keeping
         self.seen = seen
         self.export = export
         self.skills = skills  # for whoever works in this directory
@@ -175,11 +178,15 @@ class House:
         found = self._tools()
         return [Respelled(tool, rows[tool.spec.name]) if tool.spec.name in rows else tool for tool in found]
 
-    def starter(self) -> Starter:
+    async def next_starter(self) -> Starter:
+        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first."""
+        await self.keeping.accounts.renew()
         return self._starter(self.tools(), model=self.choice.reference())
 
 
-def model_of(reference: str, info: ModelInfo | None, *, current: bool = False, effort: str = "") -> wire.Model:
+def model_of(
+    reference: str, info: ModelInfo | None, *, current: bool = False, effort: str = "", name: str = ""
+) -> wire.Model:
     """A model of config.toml under its configured names."""
     provider, _, model = reference.partition("/")
     window: int | UnsetType = info.context_window if info and info.context_window else UNSET
@@ -187,7 +194,7 @@ def model_of(reference: str, info: ModelInfo | None, *, current: bool = False, e
         provider,
         model,
         model,
-        model,
+        name or model,
         bool(info and info.reasoning),
         current,
         effort or UNSET,

@@ -50,7 +50,7 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         if called is not None and called.command is not None:
             parts = (TextPart(await called.command.input(called.words)), *parts[1:])
         running = Running(call.connection, session)
-        starter = house.starter()
+        starter = await house.next_starter()
         await running.begin(thread.root, lambda: house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
         return Reply(running.told(), then=running.show)
 
