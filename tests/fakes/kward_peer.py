@@ -1,5 +1,5 @@
 """A Kward client in memory, on a real connection to a real engine with a model the test holds in its hand. Its files
-are real ones in the directory of the test."""
+are real ones in the test's directory."""
 
 from __future__ import annotations
 
