@@ -256,6 +256,7 @@ class App:
         restarts: bool = False,
         keeps_steers: bool = True,
         remembers: bool = True,
+        effort: str = "",
         keep_recent: int | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
@@ -282,6 +283,7 @@ class App:
             restarts=restarts,
             keeps_steers=keeps_steers,
             remembers=remembers,
+            effort=effort,
             keep_recent=keep_recent,
         )
 

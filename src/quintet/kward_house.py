@@ -31,7 +31,8 @@ def config_dir() -> str:
 
 def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
     def starter(tools: Sequence[Tool], *, model: str) -> Starter:
-        return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools, keep_recent=KEEP_RECENT)
+        effort = keeping.models.effort()
+        return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools, keep_recent=KEEP_RECENT, effort=effort)
 
     return House(
         app.feed,

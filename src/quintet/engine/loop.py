@@ -220,6 +220,7 @@ class Loop:
             tools=self._running.specs(),
             thread=self._running.thread.id,
             restarts=self._running.starter.restarts,
+            effort=self._running.starter.effort,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:

@@ -148,10 +148,12 @@ async def test_a_key_that_is_stored_while_it_runs_serves_the_next_turn(tmp_path:
     async with serving(chat, "127.0.0.1") as server:
         at = Addresses(NOBODY, f"http://127.0.0.1:{server.port}/api")
         given = {"provider": "openrouter", "openrouter_model": "a/b"}
-        async with desk(tmp_path, monkeypatch, at=at, kward=given) as client:
+        known = '[models."OpenRouter/a/b"]\nreasoning = true\n'
+        async with desk(tmp_path, monkeypatch, at=at, kward=given, config=known) as client:
             session = await client.turn("hello")
             await client.call("auth/loginWithApiKey", providerId="openrouter", apiKey=KEY)
             await client.turn("hello", session)
+            assert json.loads(server.seen[-1].body)["reasoning_effort"] == "medium"
             ends = [m["params"]["payload"] for m in client.notes if m["params"].get("type") == "turnFinished"]
             assert [end["status"] for end in ends] == ["failed", "completed"]
 

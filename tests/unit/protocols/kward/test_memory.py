@@ -124,6 +124,27 @@ async def test_a_turn_remembers_and_says_why_also_after_a_resume(tmp_path: Path,
         assert await client.call("memory/why", sessionId=again["id"]) == why
 
 
+@pytest.mark.req("security:S51")
+async def test_what_is_forgotten_is_in_no_file_of_kwards_or_ours_any_more(tmp_path: Path, monkeypatch: Patch) -> None:
+    def holding(words: str) -> list[str]:
+        return sorted(p.name for p in tmp_path.rglob("*") if p.is_file() and words.encode() in p.read_bytes())
+
+    async with desk(tmp_path, monkeypatch, kward={"memory": {"enabled": True}}) as client:
+        await client.call("memory/add", text="The fox is called Reinhard", tags=["vulpine"])
+        await client.call("memory/addCore", text="Call him Reinhard")
+        session = await client.turn("hello")
+        assert (await client.call("memory/why", sessionId=session))["soft"][0]["text"] == "The fox is called Reinhard"
+        path = next((client.kward / "sessions").rglob("*.jsonl"))
+        states = [json.loads(line) for line in path.read_text().splitlines() if "memory_state" in line]
+        assert [[m["id"] for m in state["lastRetrieval"]["soft"]] for state in states] == [["soft_001"]]
+        assert holding("Reinhard") == ["core.json", "soft.jsonl"]
+        for id in ("soft_001", "core_001"):
+            await client.call("memory/forget", id=id)
+        assert (holding("Reinhard"), holding("vulpine")) == ([], [])
+        why = await client.call("memory/why", sessionId=session)
+        assert (why["core"], why["soft"], len(why["reasons"])) == ([], [], 2)
+
+
 @pytest.mark.req("kward:133")
 async def test_while_it_is_off_nothing_comes_to_mind(tmp_path: Path, monkeypatch: Patch) -> None:
     async with desk(tmp_path, monkeypatch) as client:
