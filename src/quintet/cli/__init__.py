@@ -15,6 +15,7 @@ COMMANDS = {
     "events": "what happens, as it happens: events --follow",
     "models": "what would work now, with context and price; local servers: models --local",
     "auth": "keys of providers: set (tried with a real call), list, remove",
+    "memory": "what is remembered beyond a thread: list, add, forget, why, approve; off until enabled",
     "stats": "turns, tokens, cost, cache hits and tools, per day and model",
     "policy": "what would be said to a call, and why: policy explain shell 'git push'",
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
