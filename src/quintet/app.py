@@ -18,6 +18,7 @@ from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
 from quintet.domain.principal import Principal
+from quintet.domain.thread import Handle, Thread
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
@@ -90,8 +91,18 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, memory: MemoryHook | None = None) -> None:
-        """Without `memory` nothing is remembered, and the model is told nothing of it."""
+    def __init__(
+        self,
+        home: Path,
+        config: Config,
+        journal: StoredJournal,
+        *,
+        memory: MemoryHook | None = None,
+        skills_dirs: tuple[str, ...] = (),
+    ) -> None:
+        """Without `memory` nothing is remembered, and the model is told nothing of it. `skills_dirs` have skills of the
+        person's for this run."""
+        self.skills_dirs = skills_dirs
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
@@ -118,7 +129,7 @@ class App:
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
         self.results = KeptResults(str(home))
-        self.hands = Hands(home, config, self.credentials, self.results)
+        self.hands = Hands(home, config, self.credentials, self.results, skills_dirs)
         self._agent_files = AgentFiles(str(home))
         self.agents = Agents(self._own_agents, self._agent_files.of_project)
         self.hooks = AllHooks(
@@ -133,7 +144,7 @@ class App:
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line),
+            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line, skills_dirs=skills_dirs),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
@@ -149,7 +160,8 @@ class App:
             "wire": lambda: self.wire_files,
             "kward": lambda: self.kward_files,
         }
-        mirrors = Mirrors(journal, writers, self.log.line)
+        names = {"wire": self._kimi_name} if config.mirrors.kimi == "all" else {}
+        mirrors = Mirrors(journal, writers, self.log.line, names)
         self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
 
     @cached_property
@@ -171,10 +183,15 @@ class App:
 
         return SessionFiles(self.journal, self.threads, DiskMirrorFiles(str(self.home / "run")), self.log.line)
 
+    def _kimi_name(self, thread: Thread) -> Handle:
+        from quintet.protocols.wire.place import name_of, share_directory
+
+        return name_of(thread, share_directory(os.environ))
+
     def window(self, model: str) -> int | None:
         """How much the model can read; None for one that is not configured any more."""
         try:
-            return self.models.info(model).context_window
+            return self.models.info(model or self.models.default).context_window
         except QuintetError:
             return None
 
@@ -339,7 +356,12 @@ def _found(report: OpenReport) -> list[str]:
 
 @asynccontextmanager
 async def open_app(
-    home: str | None, protocol: str, *, starts_turns: bool = True, over: Callable[[Config], Config] = _as_it_is
+    home: str | None,
+    protocol: str,
+    *,
+    starts_turns: bool = True,
+    over: Callable[[Config], Config] = _as_it_is,
+    skills_dirs: tuple[str, ...] = (),
 ) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
 
@@ -353,7 +375,7 @@ async def open_app(
     config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
-        app = App(Path(directory), config, journal)
+        app = App(Path(directory), config, journal, skills_dirs=skills_dirs)
     except BaseException:
         await journal.close()
         raise

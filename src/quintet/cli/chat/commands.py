@@ -28,6 +28,7 @@ SUMMARIES = {
     "new": "begin a new thread",
     "threads": "list threads; /threads -n 50",
     "resume": "go on with a thread: /resume ID",
+    "attach": "give a file along with what you say next: /attach FILE; /attach alone forgets them",
     "queue": "run this when the running turn is over: /queue TEXT",
     "model": "who answers in this thread; /model PROVIDER/MODEL, /model alone lists",
     "agent": "who works in this thread; /agent NAME, /agent alone lists",
@@ -134,7 +135,21 @@ async def _resume(talk: Conversation, rest: str) -> None:
     if not rest:
         await _threads(talk, "-n 10")
         return
-    await talk.open((await talk.app.threads.get(await talk.app.threads.find(rest))).thread)
+    thread = (await talk.app.threads.get(await talk.app.threads.find(rest))).thread
+    if talk.attached.paths:
+        talk.attached.forget()
+        talk.transcript.note("  what was attached stays behind: it was read for another thread")
+    await talk.open(thread)
+
+
+async def _attach(talk: Conversation, rest: str) -> None:
+    words = _words(rest)
+    if words:
+        await talk.attached.add(words, talk.settings, talk.model)
+        talk.transcript.note(f"  goes with what you say next: {', '.join(talk.attached.paths)}")
+    else:
+        talk.attached.forget()
+        talk.transcript.note("  nothing is attached")
 
 
 async def _queue(talk: Conversation, rest: str) -> None:
@@ -227,6 +242,7 @@ _ACTS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
     "new": _new,
     "threads": _threads,
     "resume": _resume,
+    "attach": _attach,
     "queue": _queue,
     "model": _model,
     "agent": _agent,

@@ -12,6 +12,7 @@ import msgspec
 
 from quintet.app import App
 from quintet.cli.chat.asked import Asked
+from quintet.cli.chat.attached import Attached
 from quintet.cli.chat.commands import is_command, obey
 from quintet.cli.chat.face import Face
 from quintet.cli.chat.live_turns import LiveTurns
@@ -55,6 +56,7 @@ class Conversation:
         self.settings = settings  # of the next thread, or of this one as they are now
         self.thread: Thread | None = None
         self.model = invocation.flags.model  # for this conversation's turns, before what the thread says
+        self.attached = Attached(app)
         self.ended_by_signal = False
         self._starter = starter
         self.transcript = Transcript(
@@ -151,7 +153,9 @@ class Conversation:
     async def say(self, text: str, when_busy: WhenBusy = WhenBusy.STEER) -> None:
         """Into the running turn if there is one, else as a turn of its own."""
         thread = await self.here()
-        await self.app.turns.start(thread.id, (TextPart(text),), self.starter(), when_busy=when_busy)
+        parts = (TextPart(text), *self.attached.parts)
+        await self.app.turns.start(thread.id, parts, self.starter(), when_busy=when_busy)
+        self.attached.forget()
 
     def starter(self) -> Starter:
         return self._starter(self.model)

@@ -6,7 +6,9 @@ already is told apart by its number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -17,6 +19,7 @@ from quintet.engine.fanout import Numbered
 from quintet.engine.subscription import PAGE, gap_after
 from quintet.protocols.knp.frames import GLOBAL, NAMESPACE, Envelope, Frame, unnumbered
 from quintet.protocols.knp.house import House
+from quintet.protocols.knp.kinds import chosen
 from quintet.rpc.http.call import HttpCall, Streamed
 from quintet.rpc.http.routes import HOLDER, Routes
 from quintet.rpc.http.sse import MOST_BYTES, MOST_FRAMES, Stream
@@ -63,11 +66,19 @@ class Picked:
         return Picked(left) if left else None
 
 
+Pick = Callable[[Numbered[Frame]], Picked | None]
+
+
 class Watcher:
     """One client's stream: where it stands, and what is held while it catches up."""
 
-    def __init__(self, house: House, stream: Stream, wanted: Wanted, position: int) -> None:
+    def __init__(
+        self, house: House, stream: Stream, wanted: Wanted, position: int, *, pick: Pick | None = None
+    ) -> None:
+        """`pick` chooses among the frames in place of what is wanted."""
         self._house, self._stream, self._wanted = house, stream, wanted
+        self._pick = pick or wanted.pick
+        self.caught_up = asyncio.Event()
         self.position = position  # the starting cursor, then the last number sent
         self._held: list[Picked] | None = []
         self._held_frames = self._held_bytes = 0
@@ -79,7 +90,7 @@ class Watcher:
     def mark(self) -> int:
         return public_number(self._house.feed.told, FRAMES_PER_EVENT - 1) if self._house.feed.told else self.position
 
-    def word(self, kind: str, data: dict[str, int]) -> bytes:
+    def word(self, kind: str, data: Any) -> bytes:
         at_ms = self._house.feed.clock.now_ms()
         return unnumbered(
             kind,
@@ -124,9 +135,10 @@ class Watcher:
         held, self._held = self._held or [], None
         for picked in held:
             self._offer(picked)
+        self.caught_up.set()
 
     async def _send_page(self, events: Sequence[Event]) -> None:
-        picked = self._wanted.pick(await self._house.fanout.numbered(events))
+        picked = self._pick(await self._house.fanout.numbered(events))
         left = picked.after(self.position) if picked is not None else None
         if left is not None:
             await self._stream.send(left.bytes)
@@ -189,5 +201,20 @@ async def events(call: HttpCall[House], params: Watch, body: None) -> Streamed:
     beyond = cursor is not None and cursor > newest
     if beyond and not last:
         raise Invalid("This cursor lies beyond everything that has happened.")
-    wanted = Wanted(params.scope, "default", params.tid, frozenset(filter(None, params.kinds.split(","))))
-    return Streamed(lambda stream: watch(house, stream, wanted, cursor, reset=beyond, root=""))
+    wanted, root = await _wanted(call, params)
+    return Streamed(lambda stream: watch(house, stream, wanted, cursor, reset=beyond, root=root))
+
+
+async def _wanted(call: HttpCall[House], params: Watch) -> tuple[Wanted, str]:
+    """What is asked for, and the thread whose events are enough to read for it."""
+    kinds = chosen(params.kinds)
+    if params.scope not in (NAMESPACE, GLOBAL):
+        raise Invalid(f"`scope` is {NAMESPACE} or {GLOBAL}.")
+    if params.scope == GLOBAL:
+        if params.namespace:
+            raise Invalid("The global stream belongs to no namespace.", next_step="Leave out `namespace`, or `scope`.")
+        return Wanted(GLOBAL, "", params.tid, kinds), ""
+    if not params.tid:
+        return Wanted(NAMESPACE, (await call.state.namespace(call, params.namespace)).name, "", kinds), ""
+    thread, namespace = await call.state.thread(call, params.tid, params.namespace)
+    return Wanted(NAMESPACE, namespace.name, thread.id, kinds), thread.root
