@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from typing import Any
@@ -70,6 +71,23 @@ async def test_a_reader_that_fell_behind_while_reading_live_goes_back_to_the_sto
         wanted = (await lone.events(thread))[1:]
         got += await rest(reader, wanted[-1].seq)
     assert [e.seq for e in got if isinstance(e, Event)] == [e.seq for e in wanted]
+
+
+async def test_a_reader_that_waits_when_its_queue_overflows_reads_what_was_lost_first(lone: Process) -> None:
+    """More than its queue takes is published, and more after that, before it is its turn."""
+    thread = await lone.thread()
+    with lone.feed.follow(0, root=thread) as subscription:
+        reader = aiter(subscription)
+        before = await rest(reader, (await lone.events(thread))[-1].seq)
+        waiting = asyncio.ensure_future(anext(reader))
+        await asyncio.sleep(0)
+        lone.feed._subscriptions.discard(subscription)
+        await write(lone, thread, QUEUE_LIMIT + 6)
+        wanted = await lone.events(thread)
+        subscription.offer(wanted[len(before) : -5])
+        subscription.offer(wanted[-5:])
+        got = [*before, await soon(waiting), *await rest(reader, wanted[-1].seq)]
+    assert got == wanted
 
 
 async def test_a_reader_that_overflows_while_it_reads_its_last_page_misses_nothing(lone: Process) -> None:
