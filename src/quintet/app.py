@@ -18,6 +18,7 @@ from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
 from quintet.domain.principal import Principal
+from quintet.domain.thread import Handle, Thread
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
@@ -28,7 +29,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.mirrors import Mirrors
+from quintet.engine.mirrors import Mirrors, Writer
 from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
@@ -60,6 +61,7 @@ from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
+    from quintet.protocols.kward.session_files import SessionFiles as KwardFiles
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
 
@@ -79,14 +81,28 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
         from quintet.protocols.wire.server import TABLE
 
         return [(row.name, row.summary) for row in TABLE]
+    if protocol == "kward":
+        from quintet.protocols.kward.server import TABLE as KWARD
+
+        return [(row.name, row.summary) for row in KWARD]
     return []
 
 
 class App:
     """One home, opened by one process."""
 
-    def __init__(self, home: Path, config: Config, journal: StoredJournal, *, memory: MemoryHook | None = None) -> None:
-        """Without `memory` nothing is remembered, and the model is told nothing of it."""
+    def __init__(
+        self,
+        home: Path,
+        config: Config,
+        journal: StoredJournal,
+        *,
+        memory: MemoryHook | None = None,
+        skills_dirs: tuple[str, ...] = (),
+    ) -> None:
+        """Without `memory` nothing is remembered, and the model is told nothing of it. `skills_dirs` have skills of the
+        person's for this run."""
+        self.skills_dirs = skills_dirs
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
@@ -113,7 +129,7 @@ class App:
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
         self.results = KeptResults(str(home))
-        self.hands = Hands(home, config, self.credentials, self.results)
+        self.hands = Hands(home, config, self.credentials, self.results, skills_dirs)
         self._agent_files = AgentFiles(str(home))
         self.agents = Agents(self._own_agents, self._agent_files.of_project)
         self.hooks = AllHooks(
@@ -128,7 +144,7 @@ class App:
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line),
+            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line, skills_dirs=skills_dirs),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
@@ -140,7 +156,12 @@ class App:
         self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
-        mirrors = Mirrors(journal, {"wire": lambda: self.wire_files}, self.log.line)
+        writers: Mapping[str, Callable[[], Writer]] = {
+            "wire": lambda: self.wire_files,
+            "kward": lambda: self.kward_files,
+        }
+        names = {"wire": self._kimi_name} if config.mirrors.kimi == "all" else {}
+        mirrors = Mirrors(journal, writers, self.log.line, names)
         self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
 
     @cached_property
@@ -154,10 +175,23 @@ class App:
         files = DiskMirrorFiles(str(self.home / "run"))
         return SessionFiles(self.journal, self.threads, files, Options(Names(), self.window), self.log.line)
 
+    @cached_property
+    def kward_files(self) -> KwardFiles:
+        """The same for a thread that Kward's clients know."""
+        from quintet.protocols.kward.session_files import SessionFiles
+        from quintet.workspace.mirror_files import DiskMirrorFiles
+
+        return SessionFiles(self.journal, self.threads, DiskMirrorFiles(str(self.home / "run")), self.log.line)
+
+    def _kimi_name(self, thread: Thread) -> Handle:
+        from quintet.protocols.wire.place import name_of, share_directory
+
+        return name_of(thread, share_directory(os.environ))
+
     def window(self, model: str) -> int | None:
         """How much the model can read; None for one that is not configured any more."""
         try:
-            return self.models.info(model).context_window
+            return self.models.info(model or self.models.default).context_window
         except QuintetError:
             return None
 
@@ -322,7 +356,12 @@ def _found(report: OpenReport) -> list[str]:
 
 @asynccontextmanager
 async def open_app(
-    home: str | None, protocol: str, *, starts_turns: bool = True, over: Callable[[Config], Config] = _as_it_is
+    home: str | None,
+    protocol: str,
+    *,
+    starts_turns: bool = True,
+    over: Callable[[Config], Config] = _as_it_is,
+    skills_dirs: tuple[str, ...] = (),
 ) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
 
@@ -336,7 +375,7 @@ async def open_app(
     config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
-        app = App(Path(directory), config, journal)
+        app = App(Path(directory), config, journal, skills_dirs=skills_dirs)
     except BaseException:
         await journal.close()
         raise

@@ -180,7 +180,9 @@ def test_undo_redo_and_diff_are_the_command_lines_own(tmp_path: Path) -> None:
         screen.enter("/undoo")
         screen.until("Did you mean /undo?")
         screen.enter("/undo --nonsense")
-        screen.until("unrecognized arguments")
+        screen.until("quintet: /undo: unrecognized arguments: --nonsense.\n")
+        screen.enter("/resume zzz")
+        screen.until("`/threads`")
         screen.enter("/export out.jsonl")
         screen.until("Wrote out.jsonl")
         assert (tmp_path / "out.jsonl").stat().st_mode & 0o777 == 0o600
@@ -318,7 +320,7 @@ def test_model_agent_plan_threads_and_new_are_settings_of_the_thread(tmp_path: P
         screen.enter("/stats")
         screen.until("model calls")
         screen.enter("/compact mind the names")
-        screen.until("making room")
+        screen.until("Not compacted.")
         screen.enter("/exit")
         assert screen.ended() == 0
     assert len(quintet("threads", "list", "--json", home=home).lines) == 2

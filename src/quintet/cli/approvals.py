@@ -96,7 +96,7 @@ def _approval_lines(approval: Approval, remember_by: str) -> list[str]:
     )
     lines += [f"  note: {shown_line(note)}" for note in approval.notes]
     lines += [f"  | {line}" for line in shown(approval.plan).split("\n")] if approval.plan else []
-    lines += [f"  {line}" for line in shown(approval.diff).split("\n")] if approval.diff else []
+    lines += [f"  {line}" for line in shown(approval.diff).rstrip("\n").split("\n")] if approval.diff else []
     if approval.offers:
         # The offers differ only in how far they reach.
         first = approval.offers[0]
@@ -146,11 +146,11 @@ async def _rules(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(encode_line(grant))
         return 0
     for rule in rules:
-        invocation.screen.line(
-            f'{safe_line(rule.file) or "config.toml":<15} {rule.judgement:<6} "{safe_line(rule.text)}"'
-        )
+        where = safe_line(rule.file) or "config.toml"
+        invocation.screen.row(f"{where:<15} {rule.judgement:<6} ", f'"{safe_line(rule.text)}"')
     for grant in grants:
-        invocation.screen.line(f"{grant.id}  allow  {safe_line(_words(grant))}")
+        word = "deny" if grant.denies else "allow"
+        invocation.screen.row(f"{grant.id}  {word:<5}  {safe_line(_words(grant))}")
     if not grants and not rules:
         invocation.screen.note("No rules and no grants: each protocol's own mode decides.")
     return 0

@@ -42,7 +42,7 @@ async def _verify(invocation: Invocation, app: App) -> int:
         invocation.screen.raw(encode_line(_verified_json(found)))
     else:
         for line in _words(found):
-            invocation.screen.line(line)
+            invocation.screen.row(line)
     return exits.DONE if found.whole else exits.STORAGE
 
 
@@ -102,6 +102,4 @@ def _show(invocation: Invocation, row: AuditRow, event: Event | None) -> None:
         invocation.screen.raw(encode_line({"v": 1, **known, **digests}))
     else:
         words = safe_line(gist(event)) if event else ""
-        invocation.screen.line(
-            f"{row.number}  {iso(row.at_ms)[:19]}  {row.thread or '-'}  {row.kind}  {words}".rstrip()
-        )
+        invocation.screen.row(f"{row.number}  {iso(row.at_ms)[:19]}  {row.thread or '-'}  {row.kind}  {words}".rstrip())

@@ -122,7 +122,7 @@ def _tell(invocation: Invocation, app: App, name: str, model: str, trial: KeyTri
         invocation.screen.raw(encode_line(row))
         return
     tested = "The key works." if trial is not None else "The key was not tried."
-    invocation.screen.line(f"{tested} Stored for {name}: {kept}.")
+    invocation.screen.row(f"{tested} Stored for {name}: {kept}.")
     if model:
         invocation.screen.line(f'Try: quintet run -m {model} "hello"   ({prices(app.models.info(model))} per million)')
     counting = [s.value for s in app.models.key_sources(name)] if name in app.models.providers() else []
@@ -140,7 +140,7 @@ async def _list(invocation: Invocation, app: App) -> int:
             sealed = {True: ", encrypted", False: ", not encrypted", None: ""}[row["sealed"]]
             places = [f"{s}{sealed if s == 'stored' else ''}" for s in row["keys"]]
             unused = "" if row["known"] else "  (no provider of this name)"
-            invocation.screen.line(f"{row['provider']:<16} {'; then '.join(places)}{unused}")
+            invocation.screen.row(f"{row['provider']:<16} ", f"{'; then '.join(places)}{unused}")
     if not rows and not invocation.json:
         invocation.screen.note("No keys. Store one with `quintet auth set anthropic`.")
     return 0

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import importlib
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from types import ModuleType
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from quintet.cli import exits, last_resort
 from quintet.cli.parser import Parser, common_flags, flags_of
-from quintet.cli.terminal import OutputFailed, Screen, safe
+from quintet.cli.terminal import OutputFailed, Screen, one_line
 from quintet.domain.errors import Invalid, QuintetError
 
 if TYPE_CHECKING:
     from quintet.app import App
 
+ALONE = "overview"  # what `quintet` without a command runs
 LARGEST_NUMBER = 1_000_000
 LONGEST_S = 365 * 86_400
 Command = Callable[["Invocation"], Coroutine[Any, Any, int]]
@@ -92,8 +94,10 @@ def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace
     """The flags of a command; what is not understood ends in SystemExit, after it was told."""
     common = common_flags()
     parser = Parser(prog="quintet", parents=[common], add_help=False)
-    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    own = subparsers.add_parser(name, parents=[common], description=module.__doc__)
+    # Without a name given argparse would lay out its help first, to find one.
+    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser, prog="quintet")
+    typed = "quintet" if name == ALONE else f"quintet {name}"
+    own = subparsers.add_parser(name, prog=typed, parents=[common], description=module.__doc__)
     module.add_flags(own, common)
     return flags_of(parser, own, words)
 
@@ -103,7 +107,8 @@ def run_guarded(command: Command, invocation: Invocation) -> int:
     try:
         return asyncio.run(_quietly(command, invocation))
     except QuintetError as error:
-        last_resort.tell(_json(error) if invocation.json else f"quintet: {safe(f'{error.line()} ({error.docs})')}")
+        words = f"quintet: {error.line()} ({error.docs})"
+        last_resort.tell(_json(error) if invocation.json else one_line(words, sys.stderr))
         return exits.BY_CODE[error.code]
     except KeyboardInterrupt:
         return exits.INTERRUPTED

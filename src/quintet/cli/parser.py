@@ -5,14 +5,12 @@ meant, what there is. Knows no command.
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from quintet.cli import exits, last_resort
-from quintet.cli.layout import entry, terminal_width
-from quintet.cli.terminal import safe_line
+from quintet.cli.terminal import one_line, safe_line, terminal_width
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,22 +18,25 @@ class Parser(argparse.ArgumentParser):
         self.refuse(f"{safe_line(message)}.")
 
     def refuse(self, sentences: str) -> NoReturn:
-        last_resort.tell(f"{self.prog}: {sentences} See `{self.prog} --help`.")
+        last_resort.tell(one_line(f"{self.prog}: {sentences} See `{self.prog} --help`.", sys.stderr))
         sys.exit(exits.USAGE)
 
     def unrecognized(self, words: list[str]) -> NoReturn:
         flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
-        meant = _meant(flag, self._option_string_actions) if flag else ""
-        self.refuse(
-            f"unrecognized arguments: {safe_line(' '.join(words))}.{f' Did you mean {meant}?' if meant else ''}"
-        )
+        meant = _meant(flag, self._option_string_actions)
+        hint = f" Did you mean {meant}?" if meant else ""
+        if not flag.strip("-") and any(action.nargs in ("*", "+") for action in self._get_positional_actions()):
+            hint = " Words stand together, before the flags or behind them."
+        self.refuse(f"unrecognized arguments: {safe_line(' '.join(words))}.{hint}")
 
     def without_action(self, named: dict[str, str]) -> NoReturn:
         """The command alone: what it can do, each in a line."""
+        from quintet.cli.layout import entry, sentence  # as everything here that only a mistake needs
+
         wide, columns = max(map(len, named)), terminal_width(sys.stderr)
         lines = [row for name, means in named.items() for row in entry(f"  {name:<{wide}}  ", means, columns)]
-        head = f"usage: {self.prog} ACTION ...  (what to do is missing)"
-        last_resort.tell("\n".join([head, "", *lines, "", f"More with: {self.prog} ACTION --help"]))
+        head, foot = f"usage: {self.prog} ACTION ...", f"More with: {self.prog} ACTION --help"
+        last_resort.tell("\n".join([*sentence(head, columns), "", *lines, "", *sentence(foot, columns)]))
         sys.exit(exits.USAGE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -68,7 +69,9 @@ def actions(
     parser: argparse.ArgumentParser, common: argparse.ArgumentParser
 ) -> Callable[[str, str], argparse.ArgumentParser]:
     """How a command with actions gets one more: by its name and what it does. One of them must be given."""
-    found = parser.add_subparsers(dest="action", metavar="ACTION")  # `flags_of` minds that it is there
+    found = parser.add_subparsers(
+        dest="action", metavar="ACTION", prog=parser.prog
+    )  # `flags_of` minds that it is there
 
     def add(name: str, summary: str) -> argparse.ArgumentParser:
         return found.add_parser(name, help=summary, description=summary, parents=[common])
@@ -100,4 +103,6 @@ def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
 
 
 def _meant(given: str, known: Iterable[str]) -> str:
+    import difflib
+
     return next(iter(difflib.get_close_matches(given, list(known), n=1)), "")

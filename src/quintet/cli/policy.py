@@ -35,7 +35,7 @@ async def run(invocation: Invocation) -> int:
         invocation.screen.raw(encode_line(_json(found, top)))
     else:
         for line in _lines(found, top):
-            invocation.screen.line(line)
+            invocation.screen.row(line)
     return 0
 
 

@@ -104,7 +104,7 @@ async def _list(invocation: Invocation, app: App) -> int:
         else:
             title = safe_line(thread.title) or "(no title)"
             title += f"  (subagent {safe_line(thread.settings.agent)} of {thread.parent})" if thread.parent else ""
-            invocation.screen.line(f"{thread.id}  {iso(thread.updated_ms)[:16]}  {state:<11} {title}")
+            invocation.screen.row(f"{thread.id}  {iso(thread.updated_ms)[:16]}  {state:<11} {title}")
     if not page and not invocation.json:
         invocation.screen.note('No threads yet. Start one with: quintet run "help"')
     return 0
@@ -180,7 +180,7 @@ async def _search(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(encode_line(hit))
         else:
             line = f"{hit.thread}  #{hit.ordinal:<4} {safe_line(hit.title)}: {safe_line(hit.snippet)}"
-            invocation.screen.line(line)
+            invocation.screen.row(line)
     if not hits and not invocation.json:
         invocation.screen.note("Nothing found.")
     return 0

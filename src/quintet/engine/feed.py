@@ -45,6 +45,7 @@ class Feed:
         self.unmirror: Callable[[str], Awaitable[None]] = _no_mirror  # the thread is about to be deleted
         self._ending: set[str] = set()  # turns whose end is not told yet
         self._held: deque[Sequence[Event]] = deque()  # such an end, and what was published after it
+        self.told = 0  # the newest number handed out here; 0: none yet
         self.tailing = Tailing(journal)
         self._stop_listening = journal.listen(self._deliver)
 
@@ -90,11 +91,17 @@ class Feed:
         return turn in self._ending
 
     async def create_thread(
-        self, thread: Thread, handle: Handle | None = None, items: Sequence[Item] = (), *, takes_name: bool = False
+        self,
+        thread: Thread,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        *,
+        takes_name: bool = False,
+        key: ClientKey | None = None,
     ) -> Thread:
         clean = [self.redactor.struct(i) for i in items]
         made = self.redactor.struct(thread)
-        return await self.journal.create_thread(made, handle=handle, items=clean, takes_name=takes_name)
+        return await self.journal.create_thread(made, handle=handle, items=clean, takes_name=takes_name, key=key)
 
     async def add_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         return await self.journal.add_items(thread, [self.redactor.struct(i) for i in items])
@@ -193,6 +200,7 @@ class Feed:
         if not events:
             self._missed()
             return
+        self.told = events[-1].seq
         for subscription in tuple(self._subscriptions):
             subscription.offer(events)
         if not self._handlers and not self._watches:

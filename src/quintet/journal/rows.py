@@ -51,6 +51,7 @@ class TurnRow(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: Mode  # as it was queued; the turn itself carries the mode in force
     started_seq: int = 0
     input_ordinal: int = 0
+    agent: str = ""  # who works in it since it began
 
 
 class Counter(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from quintet.domain.item import (
     ToolCall,
     ToolResult,
     UserMessage,
-    text_of,
+    spoken,
     tool_of,
 )
 from quintet.domain.model import (
@@ -65,7 +65,7 @@ def _last_message(items: Sequence[Item]) -> tuple[str, Sequence[Item]]:
     for place in range(len(items) - 1, -1, -1):
         body = items[place].body
         if isinstance(body, UserMessage):
-            return text_of(body), items[place + 1 :]
+            return spoken(body.parts), items[place + 1 :]
     return "", items
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quintet import __version__
-from quintet.cli import COMMANDS, exits, main
+from quintet.cli import COMMANDS, MEANT, exits, main
 from quintet.cli.parser import actions_of
 from quintet.cli.words import parser_of
 from quintet.domain.errors import all_error_classes
@@ -51,13 +51,36 @@ def test_a_mistyped_command_is_told_with_the_likely_one(capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("meant", "command"),
-    [("restore", "quintet backup --help"), ("export", "quintet threads export"), ("login", "quintet auth set")],
+    [
+        ("restore", "quintet backup --help"),
+        ("export", "quintet threads export"),
+        ("login", "quintet auth set"),
+        ("hlep", "quintet help"),
+    ],
 )
 def test_a_word_of_other_programs_is_told_with_the_command_that_does_it_here(
     meant: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([meant]) == exits.USAGE
     assert f"`{command}`" in capsys.readouterr().err
+
+
+def test_every_word_of_other_programs_leads_to_a_command_that_is_there() -> None:
+    for meant, words in MEANT.items():
+        assert meant not in COMMANDS
+        name, *rest = words.split()
+        known = {*actions_of(parser_of(name)), *parser_of(name)._option_string_actions, "--help"}
+        assert not rest or rest[0] in known, words
+
+
+def test_a_mistyped_flag_without_a_command_speaks_of_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--verison"])
+    assert capsys.readouterr().err == (
+        "quintet: unrecognized arguments: --verison. Did you mean --version? See `quintet --help`.\n"
+    )
+    assert main(["-V"]) == main(["--no-color", "--version"]) == 0
+    assert capsys.readouterr().out == f"quintet {__version__}\n" * 2
 
 
 def test_help_is_also_a_word(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +153,8 @@ def test_a_mistyped_action_is_told_with_the_likely_one(name: str, capsys: pytest
         (["threads", "nonsense"], "There are list, show, search"),
         (["threads", "list", "--limt", "3"], "Did you mean --limit? See `quintet threads list --help`."),
         (["run", "--mode", "alow", "x"], "--mode cannot be 'alow', only read-only, ask, allow. Did you mean allow?"),
+        (["gc", "x"], "unrecognized arguments: x. See `quintet gc --help`."),
+        (["run", "hello", "--json", "-"], "unrecognized arguments: -. Words stand together, before the flags"),
         (["completion", "powershell"], "shell cannot be 'powershell', only bash, zsh, fish. See"),
         (["threads", "show\x1b[31m"], "there is no action 'show\\\\x1b[31m'"),
     ],

@@ -25,7 +25,7 @@ from quintet.domain.event import (
     TurnQueued,
     TurnSteered,
 )
-from quintet.domain.item import Item, UserMessage, text_of
+from quintet.domain.item import Item, UserMessage, shown
 from quintet.domain.ports import Models
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
@@ -73,7 +73,7 @@ class Transcript:
             self.note(f"  … {seen[0].ordinal - 1} items before (quintet threads show {thread.id} has all)")
         for item in seen:
             if isinstance(item.body, UserMessage):
-                self._said(text_of(item.body), steered=item.body.steered)
+                self._said(shown(item.body.parts), steered=item.body.steered)
             else:
                 self._voice(thread.id).item(item)
         self._voices = {}
@@ -105,7 +105,7 @@ class Transcript:
             case CompactionFinished(error=error) if error is not None and event.turn in self._compactions:
                 return  # the end of its turn says it
             case CommandPosted(command=command) if command.kind is CommandKind.STEER:
-                self._steers[command.id] = text_of(UserMessage(command.parts))
+                self._steers[command.id] = shown(command.parts)
                 self._said(self._steers[command.id], steered=True)
             case CommandSettled(command=command_id, outcome=outcome) if command_id in self._steers:
                 self._settled(outcome)
@@ -130,7 +130,7 @@ class Transcript:
             self._compactions.add(turn.id)  # it says itself what it is
             return
         self._write([()])
-        self._said(text_of(UserMessage(turn.parts)))
+        self._said(shown(turn.parts))
         if turn.runner != self._owner:
             self.note(f"  (from another process: {turn.principal.name} through {turn.principal.protocol})")
 

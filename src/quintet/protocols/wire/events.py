@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from quintet.domain import event as ev
 from quintet.domain import item as it
+from quintet.domain.errors import Denied, Invalid
 from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Interaction, Verdict
 from quintet.domain.turn import TurnState
@@ -21,8 +22,10 @@ from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of
 from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
+COMPACTED = "The context has been compacted."
 _BEFORE_THE_TURN = (HookEvent.INPUT_GIVEN, HookEvent.THREAD_BEGUN)
 _NO_ERRORS = ("cancelled", "interrupted")  # how a step ends that somebody stopped
 RETURN_VALUE = "return_value"  # of a client's own tool: what it gave, kept beside what the model reads
@@ -44,8 +47,22 @@ class Projection:
 
     rows: ClassVar[dict[type, Row]]  # below
 
-    def __init__(self, user_input: wire.UserInput, options: Options, subagent: str = "", agent: str = "") -> None:
+    def __init__(
+        self,
+        user_input: wire.UserInput,
+        options: Options,
+        subagent: str = "",
+        agent: str = "",
+        *,
+        plan_mode: bool | None = None,
+        compacts: bool = False,
+    ) -> None:
+        """`compacts`: there is no input, the turn is there to summarise."""
         self._input = user_input
+        self._compacts = compacts
+        self._filled = wire.StatusUpdate()  # how much is left after that
+        self._model = ""
+        self.plan_mode = plan_mode
         self._options = options
         self._subagent, self._agent = subagent, agent  # its thread and its name, where it works for another turn
         self.begun = False
@@ -73,14 +90,24 @@ class Projection:
         return [Message("TurnBegin", wire.TurnBegin(self._input))]
 
     # --- the turn and its steps ----------------------------------------------------------------------------------
+    def _turn_started(self, said: ev.TurnStarted) -> list[Out]:
+        self._model = said.model
+        return []
+
     def _turn_finished(self, said: ev.TurnFinished) -> list[Out]:
         self.finished = said
         end = Message("TurnEnd", NOTHING)
         if (reason := refused_input(said)) is not None:
             return [_text(reason), end]
+        if self._compacts and said.state is TurnState.DONE:
+            return [_text(COMPACTED), Message("StatusUpdate", self._filled), end]
+        if self._compacts and needless(said):
+            assert said.error is not None
+            return [_text(said.error.message), end]
         return [end]
 
     def _step_started(self, said: ev.StepStarted) -> list[Out]:
+        self._model = said.model
         if not said.number:
             return []  # one of the engine's own
         self._step = said.number
@@ -96,28 +123,16 @@ class Projection:
         if not said.number:
             return []
         if said.error is None:
-            return [Message("StatusUpdate", self._status(said))]
+            return [
+                Message("StatusUpdate", after_step(said, self._options.window(said.model), plan_mode=self.plan_mode))
+            ]
         return [] if said.error.code in _NO_ERRORS else [Message("StepInterrupted", NOTHING)]
-
-    def _status(self, said: ev.StepFinished) -> wire.StatusUpdate:
-        usage = said.usage
-        if usage is None or usage.input_tokens is None:
-            return wire.StatusUpdate(message_id=said.answer_id or None)
-        read, written = usage.cached_tokens or 0, usage.cache_written_tokens or 0
-        other = max(0, usage.input_tokens - read - written)
-        window = self._options.window(said.model)
-        return wire.StatusUpdate(
-            context_usage=min(1.0, usage.input_tokens / window) if window else None,
-            context_tokens=usage.input_tokens,
-            max_context_tokens=window,
-            token_usage=wire.TokenUsage(other, usage.output_tokens or 0, read, written),
-            message_id=said.answer_id or None,
-        )
 
     def _compaction_started(self, said: ev.CompactionStarted) -> list[Out]:
         return [Message("CompactionBegin", NOTHING)]
 
     def _compaction_finished(self, said: ev.CompactionFinished) -> list[Out]:
+        self._filled = filled(said.tokens_after, self._options.window(self._model))
         return [Message("CompactionEnd", NOTHING)]
 
     # --- what is said and done -----------------------------------------------------------------------------------
@@ -172,7 +187,8 @@ class Projection:
     def _thread_updated(self, said: ev.ThreadUpdated) -> list[Out]:
         if said.plan_mode is None:
             return []
-        return [Message("StatusUpdate", wire.StatusUpdate(plan_mode=said.plan_mode))]
+        self.plan_mode = said.plan_mode
+        return [Message("StatusUpdate", wire.PlanUpdate(plan_mode=said.plan_mode))]
 
     # --- hooks ---------------------------------------------------------------------------------------------------
     def _hook_triggered(self, said: ev.HookTriggered) -> list[Out]:
@@ -184,6 +200,7 @@ class Projection:
 
 
 Projection.rows = {
+    ev.TurnStarted: Projection._turn_started,
     ev.TurnFinished: Projection._turn_finished,
     ev.StepStarted: Projection._step_started,
     ev.StepRetried: Projection._step_retried,
@@ -223,6 +240,11 @@ def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
     return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
+
+
+def needless(said: ev.TurnFinished) -> bool:
+    """There was nothing to do, or a hook held it back: not a failure."""
+    return said.error is not None and said.error.code in (Invalid.code, Denied.code)
 
 
 def refused_input(said: ev.TurnFinished) -> str | None:

@@ -125,6 +125,10 @@ class StatusUpdate(Struct, frozen=True):
     mcp_status: dict[str, Any] | None = None
 
 
+class PlanUpdate(StatusUpdate, frozen=True):
+    """The same on the wire: it only tells that plan mode has changed."""
+
+
 class Function(Struct, frozen=True):
     name: str
     arguments: str | None = None

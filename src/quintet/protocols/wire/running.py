@@ -7,21 +7,20 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from quintet.domain.errors import Denied, Invalid, QuintetError
+from quintet.domain.errors import QuintetError
 from quintet.domain.event import Delta, Event, TurnFinished, TurnStarted
 from quintet.domain.item import Part, TextPart
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState, WhenBusy
-from quintet.engine.starter import Starter
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked, Settled
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import Failed, NotSupported
-from quintet.protocols.wire.events import Options, Out, refused_input
+from quintet.protocols.wire.events import Options, Out, needless, refused_input
 from quintet.protocols.wire.house import ME
-from quintet.protocols.wire.inputs import core_parts, lacks, plain_text
+from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.requests import Requests
 from quintet.protocols.wire.slash import carry_out
@@ -37,7 +36,6 @@ class Running:
         self._turn: Turn | None = None
         self._cancelled = False
         self._said: tuple[Part, ...] = ()
-        self._last_words = ""
         self._cancelling: asyncio.Task[None] | None = None
         self.begun = asyncio.Event()  # the turn runs, or is over: it can be steered, or never will be
         self.over = asyncio.Event()  # everything has been told
@@ -56,8 +54,8 @@ class Running:
                 return done
             thread = await house.thread()
             starter = self.client.starter()
-            await self._refuse_unfit(starter, thread)
-            parts = self._said or core_parts(self._input)
+            await self._refuse_unfit(thread)
+            parts = self._said or await core_parts(self._input, house.fetch_image)
             start = house.turns.start
             return result_of(
                 await self._run(thread, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.REJECT))
@@ -78,14 +76,13 @@ class Running:
         """What the model is given in place of what the client sent."""
         self._said = (TextPart(words),)
 
-    async def compact(self, wishes: str, words: str) -> wire.PromptResult:
-        """A turn that summarises; `words` tell the client that it is done."""
+    async def compact(self, wishes: str) -> wire.PromptResult:
+        """A turn that summarises."""
         house = self.client.house
         thread = await house.thread()
-        self._last_words = words
         starter = self.client.starter()
         finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
-        return wire.PromptResult("finished") if _needless(finished) else result_of(finished)
+        return wire.PromptResult("finished") if needless(finished) else result_of(finished)
 
     async def cancel(self) -> None:
         """Returned when the turn has ended, as far as that is possible."""
@@ -111,27 +108,26 @@ class Running:
             self._told = "ended"
             await self.tell("TurnEnd", wire.Empty())
 
-    async def _refuse_unfit(self, starter: Starter, thread: Thread) -> None:
-        if words := self.client.house.unsupported:
+    async def _refuse_unfit(self, thread: Thread) -> None:
+        try:
+            if words := self.client.house.unsupported:
+                raise NotSupported(words)
+            self.client.refuse_unfit(self._input, thread)
+        except NotSupported:
             await self.whole(_nothing)
-            raise NotSupported(words)
-        if isinstance(self._input, str) or all(isinstance(part, wire.TextPart) for part in self._input):
-            return
-        with suppress(QuintetError):  # no model: the turn itself will say so
-            reference, _ = starter.models.resolve(starter.model or thread.settings.model)
-            if missing := lacks(self._input, starter.models.info(reference)):
-                await self.whole(_nothing)
-                model = reference.partition("/")[2]
-                raise NotSupported(f"LLM model '{model}' does not support required capability: {missing}.")
+            raise
 
     async def _run(self, thread: Thread, start: Callable[[], Awaitable[Started]]) -> TurnFinished:
         house = self.client.house
         with house.feed.follow(root=thread.root) as events:
             started = await start()
+            self._connection.background(house.use)
             self._turn = started.turn
             if self._cancelled:
                 self._cancelling = asyncio.ensure_future(self.cancel())
-            tree = self._tree = Tree(house.feed.journal, started.turn, self._input, Options(house.names, house.window))
+            now = await house.feed.journal.thread(thread.id)
+            options, mode = Options(house.names, house.window), now.settings.plan_mode
+            tree = self._tree = Tree(house.feed.journal, started.turn, self._input, options, plan_mode=mode)
             ending = asyncio.ensure_future(house.turns.wait(started.turn.id))
             showing = asyncio.ensure_future(self._show(events, tree))
             try:
@@ -179,17 +175,8 @@ class Running:
     def _shown(self, out: Message, finished: TurnFinished | None) -> list[Message]:
         if finished is not None and out.type == "TurnEnd":
             self._told = "ended"
-            return [*self._last_said(finished), out]
+            return [out]
         return [out] if not self._knows(out.payload) and self.client.gate.lets(_innermost(out)) else []
-
-    def _last_said(self, finished: TurnFinished) -> list[Message]:
-        """The last words of a turn that was no answer of the model's."""
-        if self._last_words and finished.state is TurnState.DONE:
-            return [_words(self._last_words), Message("StatusUpdate", wire.StatusUpdate())]
-        if self._last_words and _needless(finished):
-            assert finished.error is not None
-            return [_words(finished.error.message)]
-        return []
 
     async def _turn_to(self, out: Asked | Settled) -> None:
         await self._flush()  # in their order
@@ -204,15 +191,10 @@ class Running:
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""
-        if isinstance(payload, wire.StatusUpdate) and payload.plan_mode is not None and self.client.own_plan_changes:
+        if isinstance(payload, wire.PlanUpdate) and self.client.own_plan_changes:
             self.client.own_plan_changes -= 1
             return True
         return False
-
-
-def _needless(finished: TurnFinished) -> bool:
-    """There was nothing to do, or a hook held it back: not a failure."""
-    return finished.error is not None and finished.error.code in (Invalid.code, Denied.code)
 
 
 async def _nothing() -> None:

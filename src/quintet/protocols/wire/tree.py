@@ -33,12 +33,15 @@ class Tree:
         user_input: UserInput,
         options: Options,
         projection: type[Projection] = Projection,
+        *,
+        plan_mode: bool | None = None,
     ) -> None:
+        """A turn without an input is there to compact. `plan_mode` is as it was when the turn began."""
         self._journal = journal
         self._options = options
         self._turn = turn
         self._make = projection
-        self.projection = projection(user_input, options)
+        self.projection = projection(user_input, options, plan_mode=plan_mode, compacts=not turn.parts)
         self._branches = {turn.id: _Branch(self.projection)}
 
     async def take(self, event: Event) -> list[Out]:
@@ -65,7 +68,8 @@ class Tree:
             agent = (await self._journal.thread(turn.thread)).settings.agent
         except NotFound:
             agent = ""  # deleted meanwhile
-        projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent)
+        mode = self.projection.plan_mode  # what is planned above is not done below
+        projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent, plan_mode=mode)
         return _Branch(projection, turn.for_turn, turn.for_call, agent, turn.thread)
 
     def _wrapped(self, entry: Out, branch: _Branch) -> Out:

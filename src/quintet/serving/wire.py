@@ -14,8 +14,10 @@ import msgspec
 
 from quintet.app import App
 from quintet.domain.agent import Agent
-from quintet.domain.hook import HookSubscription
+from quintet.domain.hook import Hook, HookSubscription
+from quintet.domain.item import ImagePart
 from quintet.domain.ports import Tool
+from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Mode
@@ -36,7 +38,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     yolo: bool = False
     model: str = ""
     agent: Agent | None = None
-    skills_dirs: tuple[str, ...] = ()
+    hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
 
@@ -45,12 +47,16 @@ def wire_house(app: App, flags: WireFlags) -> House:
     """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
     from quintet import __version__
     from quintet.protocols.wire.house import ME, House
-    from quintet.protocols.wire.session_files import Place
+    from quintet.protocols.wire.place import Place
 
+    app.hooks.configured = (*app.hooks.configured, *flags.hooks)
     place = Place(flags.share_dir, flags.work_dir, flags.session or str(uuid.uuid4()))
 
     async def open_thread() -> Thread:
         return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
+
+    async def use() -> None:
+        await app.wire_files.use(place)
 
     async def leave() -> None:
         await app.wire_files.leave(place)
@@ -82,6 +88,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         app.threads,
         app.interactions,
         open_thread=open_thread,
+        use=use,
         leave=leave,
         starter=starter,
         tools=lambda: app.tools,
@@ -89,15 +96,23 @@ def wire_house(app: App, flags: WireFlags) -> House:
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
         window=app.window,
         unsupported=flags.unsupported,
+        fetch_image=lambda address: _image(app, address),
         commands=Commands(lambda: _skill_commands(app, flags)),
         log=app.log.line,
     )
 
 
+async def _image(app: App, address: str) -> ImagePart:
+    from quintet.workspace.web.images import fetch_image
+
+    app.log.line(f"wire: the client named an image by its address, which is fetched: {shown_line(address)[:200]}")
+    return await fetch_image(address)
+
+
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
     """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
     agrees to what is in it."""
-    from quintet.workspace.skills import Skill, find_skills, given_skills, text_of
+    from quintet.workspace.skills import Skill, find_skills, text_of
 
     def command(skill: Skill) -> Named:
         async def say(words: str) -> str:
@@ -110,6 +125,4 @@ def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
         described = "A skill of the project" if skill.of_project else skill.description
         return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
 
-    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(flags.work_dir))}
-    found |= {skill.name: skill for skill in given_skills(flags.skills_dirs)}
-    return [command(skill) for _, skill in sorted(found.items())]
+    return [command(s) for s in find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)]
