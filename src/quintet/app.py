@@ -29,7 +29,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.mirrors import Mirrors
+from quintet.engine.mirrors import Mirrors, Writer
 from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
@@ -61,6 +61,7 @@ from quintet.workspace.surroundings import WorkspaceSurroundings
 
 if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
+    from quintet.protocols.kward.session_files import SessionFiles as KwardFiles
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
 
@@ -80,6 +81,10 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
         from quintet.protocols.wire.server import TABLE
 
         return [(row.name, row.summary) for row in TABLE]
+    if protocol == "kward":
+        from quintet.protocols.kward.server import TABLE as KWARD
+
+        return [(row.name, row.summary) for row in KWARD]
     return []
 
 
@@ -151,8 +156,12 @@ class App:
         self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
+        writers: Mapping[str, Callable[[], Writer]] = {
+            "wire": lambda: self.wire_files,
+            "kward": lambda: self.kward_files,
+        }
         names = {"wire": self._kimi_name} if config.mirrors.kimi == "all" else {}
-        mirrors = Mirrors(journal, {"wire": lambda: self.wire_files}, self.log.line, names)
+        mirrors = Mirrors(journal, writers, self.log.line, names)
         self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
 
     @cached_property
@@ -165,6 +174,14 @@ class App:
 
         files = DiskMirrorFiles(str(self.home / "run"))
         return SessionFiles(self.journal, self.threads, files, Options(Names(), self.window), self.log.line)
+
+    @cached_property
+    def kward_files(self) -> KwardFiles:
+        """The same for a thread that Kward's clients know."""
+        from quintet.protocols.kward.session_files import SessionFiles
+        from quintet.workspace.mirror_files import DiskMirrorFiles
+
+        return SessionFiles(self.journal, self.threads, DiskMirrorFiles(str(self.home / "run")), self.log.line)
 
     def _kimi_name(self, thread: Thread) -> Handle:
         from quintet.protocols.wire.place import name_of, share_directory

@@ -168,7 +168,7 @@ class Checkup:
     def _port_rows(self) -> list[Row]:
         from urllib.parse import urlsplit
 
-        from quintet.rpc.http import bind
+        from quintet.rpc.http.binding import bind
         from quintet.workspace.port_check import look_at_ports
         from quintet.workspace.server_lock import announced
 

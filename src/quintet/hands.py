@@ -17,6 +17,7 @@ from quintet.workspace.paths import PathGuard
 from quintet.workspace.results import KeptResults
 
 if TYPE_CHECKING:
+    from quintet.engine.attachments import Attachments
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
     from quintet.workspace.sandbox.wall import Sandbox
@@ -61,6 +62,15 @@ class Hands:
         if search and search.credential:
             return self.credentials.get(search.credential)
         return os.environ.get(search.api_key_env, "") if search else ""
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        """Judged as what the tools read is: Quintet's own files and the person's secrets stay closed."""
+        from quintet.engine.attachments import Attachments
+        from quintet.workspace.attachments import WorkspaceAttachments
+        from quintet.workspace.sandbox.hidden import credential_places
+
+        return Attachments(WorkspaceAttachments(PathGuard(str(self.home), credential_places(os.environ))))
 
     @cached_property
     def background(self) -> Background:

@@ -18,7 +18,7 @@ from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.protocols.wire.place import share_directory
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
-from quintet.wire_app import WireFlags, wire_house
+from quintet.serving.wire import WireFlags, wire_house
 
 GONE_WITHIN_S = 2.7  # after a signal: clients kill after three seconds
 LEFT_WITHIN_S = 4.5  # after the end of the input

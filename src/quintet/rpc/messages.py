@@ -5,6 +5,7 @@ Pure: knows neither methods nor codes. What a protocol answers to a BadMessage i
 
 import re
 from array import array
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -234,6 +235,14 @@ def encode_request(id: str | int, method: str, params: Any = UNSET) -> bytes:
 
 def encode_notification(method: str, params: Any = UNSET) -> bytes:
     return encode(_Call("2.0", method, UNSET, params))
+
+
+def encode_notifications(method: str, many: Sequence[Any]) -> list[bytes]:
+    """One body for each of the params."""
+    try:
+        return [_encoder.encode(_Call("2.0", method, UNSET, params)) for params in many]
+    except UnicodeEncodeError:
+        return [encode_notification(method, params) for params in many]
 
 
 def encode_result(id: Id, result: Any) -> bytes:

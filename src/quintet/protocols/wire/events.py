@@ -137,7 +137,7 @@ class Projection:
 
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
-        return [_text(said.text)]
+        return [Message("ContentPart", wire.TextPart(said.text))]
 
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Message("ContentPart", wire.ThinkPart(said.text))]

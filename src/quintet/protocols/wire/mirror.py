@@ -13,8 +13,8 @@ import msgspec
 from quintet.domain import event as ev
 from quintet.domain.ports import Journal
 from quintet.domain.thread import Thread
+from quintet.engine.happened import Happened, happened
 from quintet.engine.mirrors import Told
-from quintet.engine.subscription import replay as kept_events
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked
 from quintet.protocols.wire.events import Options
@@ -22,37 +22,14 @@ from quintet.protocols.wire.lines import encode_line
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.telling import Telling
 
+__all__ = ["METADATA", "Happened", "happened", "line", "told"]
+
 
 def line(value: Any) -> bytes:
     return encode_line(msgspec.json.encode(value))
 
 
 METADATA = line({"type": "metadata", "protocol_version": wire.VERSION})
-
-
-class Happened(msgspec.Struct, frozen=True):
-    """What happened in a thread after some event, up to the last one at which no turn of it was under way."""
-
-    events: list[ev.Event]
-    through: int
-    under_way: list[ev.Event]  # what followed
-
-
-async def happened(journal: Journal, thread: Thread, after: int) -> Happened:
-    events: list[ev.Event] = []
-    turns: set[str] = set()
-    settled, through = 0, after
-    async for event in kept_events(journal, after, thread.root):
-        if not isinstance(event, ev.Event) or isinstance(event.payload, ev.Delta):
-            continue
-        events.append(event)
-        if event.thread == thread.id and isinstance(event.payload, ev.TurnStarted):
-            turns.add(event.turn)
-        if isinstance(event.payload, ev.TurnFinished):
-            turns.discard(event.turn)
-        if not turns:
-            settled, through = len(events), event.seq
-    return Happened(events[:settled], through, events[settled:])
 
 
 async def told(journal: Journal, thread: Thread, options: Options, since: Happened, before: bytes) -> Told:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from quintet.domain import event as ev
 from quintet.domain.thread import Thread
-from quintet.engine.subscription import replay as kept_events
+from quintet.engine.subscription import facts
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked
 from quintet.protocols.wire.client import Client
@@ -23,10 +22,9 @@ REPLAY = Family("replay")
 async def retell(house: House, thread: Thread) -> AsyncIterator[Message | Asked]:
     """Every message of every turn, in order."""
     telling = Telling(house.feed.journal, thread, Options(house.names, house.window))
-    async for event in kept_events(house.feed.journal, 0, thread.root):
-        if isinstance(event, ev.Event):  # deltas that are gone were never needed
-            for out in await telling.take(event):
-                yield out
+    async for event in facts(house.feed.journal, 0, thread.root):
+        for out in await telling.take(event):
+            yield out
     for out in telling.end():
         yield out
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from quintet.domain.errors import QuintetError
-from quintet.domain.event import Event, TurnFinished, TurnStarted
+from quintet.domain.event import Delta, Event, TurnFinished, TurnStarted
 from quintet.domain.item import Part, TextPart
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState, WhenBusy
@@ -42,6 +42,7 @@ class Running:
         self.left = asyncio.Event()  # the client has left and can be kept no longer
         self._tree: Tree | None = None
         self._told = ""  # "begun" or "ended": of what is told without a tree; of a tree its end only
+        self._together: list[Out] = []  # messages, to be sent before anything else is
         self._requests = Requests(connection, client.house)
 
     async def play(self) -> wire.PromptResult:
@@ -95,7 +96,7 @@ class Running:
             await self._connection.notify("event", Message(kind, payload))
 
     async def text(self, words: str) -> None:
-        await self.tell("ContentPart", wire.TextPart(words))
+        await self._connection.notify("event", _words(words))
 
     async def whole(self, inside: Any) -> None:
         """What is no turn of the engine's, told as one."""
@@ -144,32 +145,50 @@ class Running:
                 await self._requests.close()
 
     async def _show(self, events: Subscription, tree: Tree) -> TurnFinished:
-        async for entry in events:
-            if not isinstance(entry, Event):
-                self.client.house.log(
-                    "wire: the client reads so slowly that pieces of text were pruned before it got them"
-                )
-                continue
-            if isinstance(entry.payload, TurnStarted):
-                self.begun.set()
-            for out in await tree.take(entry):
-                if isinstance(out, Message) and out.type == "TurnEnd" and tree.projection.finished is not None:
-                    self._told = "ended"
-                await self._send(out)
-            if tree.projection.finished is not None:
-                return tree.projection.finished
+        """What comes together is sent together: a fast model says more in a moment than one by one could be sent."""
+        async for batch in events.batches():
+            for entry in batch:
+                if not isinstance(entry, Event):
+                    self.client.house.log(
+                        "wire: the client reads so slowly that pieces of text were pruned before it got them"
+                    )
+                    continue
+                told = tree.take_known(entry)
+                if told is None:
+                    await self._flush()
+                    told = await tree.take(entry)
+                if isinstance(entry.payload, Delta):
+                    self._together += told  # pieces of text, which no client is spared
+                    continue
+                if isinstance(entry.payload, TurnStarted):
+                    self.begun.set()
+                for out in told:
+                    if isinstance(out, Message):
+                        self._together += self._shown(out, tree.projection.finished)
+                    else:
+                        await self._turn_to(out)
+                if tree.projection.finished is not None:
+                    await self._flush()
+                    return tree.projection.finished
+            await self._flush()
         raise asyncio.CancelledError  # the feed was closed: the process ends
 
-    async def _send(self, out: Out) -> None:
-        match out:
-            case Asked():
-                await self._requests.ask(out)
-            case Settled(interaction=interaction):
-                self._requests.settled(interaction)
-            case Message(payload=payload):
-                if self._knows(payload) or not self.client.gate.lets(_innermost(out)):
-                    return
-                await self._connection.notify("event", out)
+    def _shown(self, out: Message, finished: TurnFinished | None) -> list[Message]:
+        if finished is not None and out.type == "TurnEnd":
+            self._told = "ended"
+            return [out]
+        return [out] if not self._knows(out.payload) and self.client.gate.lets(_innermost(out)) else []
+
+    async def _turn_to(self, out: Asked | Settled) -> None:
+        await self._flush()  # in their order
+        if isinstance(out, Asked):
+            await self._requests.ask(out)
+        else:
+            self._requests.settled(out.interaction)
+
+    async def _flush(self) -> None:
+        together, self._together = self._together, []
+        await self._connection.notify_all("event", together)
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""
@@ -181,6 +200,10 @@ class Running:
 
 async def _nothing() -> None:
     pass
+
+
+def _words(words: str) -> Message:
+    return Message("ContentPart", wire.TextPart(words))
 
 
 def _innermost(message: Message) -> str:

@@ -45,14 +45,21 @@ class Tree:
         self._branches = {turn.id: _Branch(self.projection)}
 
     async def take(self, event: Event) -> list[Out]:
-        payload = event.payload
+        told = self.take_known(event)
+        if told is None:
+            assert isinstance(event.payload, TurnQueued)
+            self._branches[event.turn] = await self._below(event.payload.turn)
+        return self.take_known(event) or [] if told is None else told
+
+    def take_known(self, event: Event) -> list[Out] | None:
+        """The same, at once; None for the first event of a subagent's turn, of which something has to be looked up."""
         branch = self._branches.get(event.turn)
         if branch is None:
+            payload = event.payload
             if isinstance(payload, ThreadUpdated) and event.thread == self._turn.thread:
                 return self.projection.project(event)
-            if not isinstance(payload, TurnQueued) or payload.turn.for_turn not in self._branches:
-                return []
-            branch = self._branches[event.turn] = await self._below(payload.turn)
+            known = isinstance(payload, TurnQueued) and payload.turn.for_turn in self._branches
+            return None if known else []
         out = branch.projection.project(event)
         return [self._wrapped(entry, branch) for entry in out] if branch.above else out
 

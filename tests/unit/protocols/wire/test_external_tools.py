@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.interaction import UNTRUSTED_RESULT_LIMIT
 from quintet.domain.item import ToolResult
+from quintet.engine.starter import OF_CLIENT
 from quintet.protocols.wire.requests import SAME_ID
 from quintet.tools.task import TaskTool
 from tests.fakes.engine import House
@@ -158,3 +160,16 @@ async def test_a_call_whose_id_another_agent_uses_now_fails_instead_of_waiting_f
     assert "request" not in [m.get("method") for m in heard]
     await peer.close()
     await house.close()
+
+
+@pytest.mark.req("security:S52")
+async def test_the_model_is_told_that_a_clients_tool_returns_data_and_what_is_too_long_is_cut(connect: Connect) -> None:
+    peer, model = await greeted(connect, call("open"), text("end"))
+    long = "x" * (UNTRUSTED_RESULT_LIMIT + 5)
+    await peer.prompt(answers=lambda request: {"tool_call_id": request["id"], "return_value": value(long)})
+    (offered,) = model.requests[0].tools
+    assert offered.description == f"of the client\n\n{OF_CLIENT}"
+    given = read(model)[0].text
+    assert len(given) < UNTRUSTED_RESULT_LIMIT
+    assert "characters left out here" in given
+    assert given.endswith(f"\n[cut: the client returned {len(long)} characters]")
