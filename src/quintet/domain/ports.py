@@ -260,7 +260,7 @@ class Journal(Protocol):
         the name is to be taken from whichever thread has it."""
 
     async def add_handle(self, handle: Handle) -> Handle:
-        """One more name for a thread that exists; the same again is no change. Conflict if it names another live one."""
+        """One more name for a thread; the same again is no change. Conflict if it names another live one."""
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
