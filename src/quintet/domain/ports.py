@@ -343,7 +343,7 @@ class Journal(Protocol):
         on another body. A project that is a name alone (`root_of_name`) is made with its first thread."""
 
     async def add_handle(self, handle: Handle) -> Handle:
-        """One more name for a thread that exists; the same again changes nothing. Conflict if it is a live one's."""
+        """One more name for a thread; the same again is no change. Conflict if it names another live one."""
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
