@@ -19,6 +19,7 @@ COMMANDS = {
     "policy": "what would be said to a call, and why: policy explain shell 'git push'",
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
+    "attach": "watch a running server from here, answer what waits, talk to a thread",
     "url": "where the server is, ready to paste; --rotate gives it another token",
     "wire": "speak Kimi Wire on stdin and stdout, for clients that start it",
     "doctor": "what works here, what does not, and the command that mends it",

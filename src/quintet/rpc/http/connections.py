@@ -51,6 +51,15 @@ class Connection(HttpToolsProtocol):
     def on_lost(self, callback: Callable[[], None]) -> None:
         self._when_lost.append(callback)
 
+    def write_at_once(self, chunk: bytes) -> bool:
+        """A piece of the answer that is under way, if the client keeps up; what ASGI's `send` would do, without a task
+        to do it."""
+        cycle = self.cycle
+        if self.flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or cycle.disconnected:
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        return True
+
     def abort(self) -> None:
         """At once; what was not taken is dropped."""
         self.transport.abort()

@@ -241,7 +241,7 @@ def test_a_slow_reader_is_cut_off_and_others_hear_everything(
         slow.connect(("127.0.0.1", server.port))
         head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
         slow.sendall(head.encode())
-        wait_for(lambda: len(server.server._knp.face.streams) == 2)
+        wait_for(lambda: len(server.server.faces["knp"].streams) == 2)
         words = "x" * 60_000
 
         async def much() -> None:
@@ -252,7 +252,7 @@ def test_a_slow_reader_is_cut_off_and_others_hear_everything(
         flood.start()
         read_to(healthy, public_number(201))
         flood.join(30)
-        wait_for(lambda: len(server.server._knp.face.streams) == 1)
+        wait_for(lambda: len(server.server.faces["knp"].streams) == 1)
         got = b""
         try:
             while chunk := slow.recv(1 << 20):
@@ -318,8 +318,8 @@ def test_a_peer_that_vanished_is_given_up_by_the_kernel_within_a_heartbeat(serve
 def test_a_client_that_left_costs_nothing_any_more(server: Running) -> None:
     with server.stream("/events") as stream:
         stream.next()
-        assert len(server.server._knp.face.streams) == 1
-    wait_for(lambda: not server.server._knp.face.streams)
+        assert len(server.server.faces["knp"].streams) == 1
+    wait_for(lambda: not server.server.faces["knp"].streams)
     wait_for(lambda: server.server._house.fanout._task is None)
 
 
@@ -337,7 +337,7 @@ def test_streams_end_before_the_server_does(tmp_path: Path) -> None:
 
 @pytest.mark.req("security:S14")
 def test_more_streams_than_there_may_be_are_refused(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.server._knp.face, "limits", type(server.server._knp.face.limits)(streams=1))
+    monkeypatch.setattr(server.server.faces["knp"], "limits", type(server.server.faces["knp"].limits)(streams=1))
     with server.stream("/events") as stream:
         stream.next()
         refused = server.ask("GET", "/events")
@@ -372,6 +372,9 @@ class Wire:
 
     def on_lost(self, callback: Any) -> None:
         self._lost = callback
+
+    def write_at_once(self, chunk: bytes) -> bool:
+        return False
 
     def abort(self) -> None:
         self.aborted = True
