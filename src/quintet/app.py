@@ -86,6 +86,10 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
         from quintet.protocols.wire.server import TABLE
 
         return [(row.name, row.summary) for row in TABLE]
+    if protocol == "knp":
+        from quintet.protocols.knp.server import TABLE as ROUTES
+
+        return [(route.name, route.summary) for route in ROUTES]
     return []
 
 
