@@ -202,12 +202,10 @@ class Checkup:
         from quintet.journal.peeking import mirror_sizes
         from quintet.workspace.mirror_check import look_at_mirrors
 
-        unread = "config.toml has settings for them that this version does not read"
-        rows = [warn("mirrors", unread, "Remove [mirrors] from config.toml")] if self._config.mirrors else []
         try:
-            return rows + look_at_mirrors(mirror_sizes(Path(self._home)))
+            return look_at_mirrors(mirror_sizes(Path(self._home)))
         except QuintetError:
-            return rows  # the journal's own row says what is wrong with it
+            return []  # the journal's own row says what is wrong with it
 
 
 async def _in_thread(look: Callable[[], list[Row]]) -> list[Row]:

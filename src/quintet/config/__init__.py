@@ -98,6 +98,12 @@ class Server(msgspec.Struct, frozen=True):
     heartbeat_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0
 
 
+class Mirrors(msgspec.Struct, frozen=True):
+    """Which threads have the files that a protocol's clients read themselves."""
+
+    kimi: Literal["named", "all"] = "named"  # those that its clients have named, or all
+
+
 class Config(msgspec.Struct, frozen=True):
     version: int = VERSION
     default_model: str = ""
@@ -113,10 +119,10 @@ class Config(msgspec.Struct, frozen=True):
     retention: Retention = Retention()
     server: Server = Server()
     web_search: SearchSettings | None = None  # None: there is no such tool
+    mirrors: Mirrors = Mirrors()
     # Tables whose rooms read their own keys.
     memory: dict[str, Any] = {}
     embeddings: dict[str, Any] = {}
-    mirrors: dict[str, Any] = {}
     log: dict[str, Any] = {}
     warnings: tuple[str, ...] = ()  # ours, not a key
 
@@ -136,6 +142,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "retention": Retention,
     "server": Server,
     "web_search": SearchSettings,
+    "mirrors": Mirrors,
 }
 
 

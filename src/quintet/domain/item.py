@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part is the content of, as whoever gave it named it. The model reads the part itself."""
 
-    uri: str = ""  # empty: structured data that was given in place
+    uri: str = ""  # empty: given in place, or what only names the image behind it
     media_type: str = ""
     name: str = ""
 
@@ -113,6 +114,17 @@ def text_of(body: Body) -> str:
             return f"{name} {given}"
         case _:
             return body.text
+
+
+def spoken(parts: Iterable[Part]) -> str:
+    """What was said, without what was attached to it."""
+    return "\n".join(p.text for p in parts if isinstance(p, TextPart) and p.attached is None)
+
+
+def shown(parts: Sequence[Part]) -> str:
+    """What was said, for people: what was attached is named and not told."""
+    files = [f"[attached: {p.attached.name or 'data'}]" for p in parts if isinstance(p, TextPart) and p.attached]
+    return "\n".join([spoken(parts), *files])
 
 
 def speaker(body: Body) -> str:

@@ -115,7 +115,7 @@ def _part(part: it.Part) -> knp.ContentPart:
     if isinstance(part, it.ImagePart):
         uri = attached.uri if attached else f"data:{part.media_type};base64,{part.data}"
         return knp.FileContent(uri, part.media_type, attached.name if attached else "")
-    if attached is None:
+    if attached is None or not (attached.uri or attached.media_type):
         return knp.TextContent(part.text)
     if attached.uri:
         return knp.FileContent(attached.uri, attached.media_type, attached.name)
