@@ -89,6 +89,10 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
         from quintet.protocols.kward.server import TABLE as KWARD
 
         return [(row.name, row.summary) for row in KWARD]
+    if protocol == "knp":
+        from quintet.protocols.knp.server import TABLE as ROUTES
+
+        return [(route.name, route.summary) for route in ROUTES]
     return []
 
 

@@ -22,6 +22,7 @@ SCRIPTS = {
     "log": 'tool_call: shell {"command": "git log"}\n---\ntext: Done.',
     "hold": "text: Half\nuntil: never\ntext:  and half",
     "bad": "text: Half\nerror: 529 overloaded",
+    "long": "repeat: 200 every 0.002 text: w",
     "todo": 'tool_call: todo {"todos": [{"text": "a", "status": "done"}, {"text": "b"}]}\n---\ntext: Done.',
     "ask": 'tool_call: ask_user {"questions": [{"question": "Which?", "header": "Q", "options": '
     '[{"label": "A", "description": "a"}, {"label": "B", "description": "b"}]}]}\n---\ntext: Done.',
