@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -227,7 +226,3 @@ def _pattern(offer: GrantOffer) -> str:
     """What is remembered, without the tool and how far it reaches, which have keys of their own."""
     words = offer.words().removeprefix(f"{offer.tool or 'any tool'}: ").removesuffix(f" ({offer.scope})")
     return words.replace(" …", " *")
-
-
-def calls_and_results(items: list[it.Item]) -> Mapping[str, it.ToolResult]:
-    return {i.body.call_id: i.body for i in items if isinstance(i.body, it.ToolResult)}
