@@ -24,11 +24,19 @@ if TYPE_CHECKING:
 
 
 class Hands:
-    def __init__(self, home: Path, config: Config, credentials: Credentials, results: KeptResults) -> None:
+    def __init__(
+        self,
+        home: Path,
+        config: Config,
+        credentials: Credentials,
+        results: KeptResults,
+        skills_dirs: tuple[str, ...] = (),
+    ) -> None:
         self.home = home
         self.config = config
         self.credentials = credentials
         self.results = results
+        self.skills_dirs = skills_dirs
         # A server that asks for no credentials sets this before the first turn: commands must not reach it.
         self.open_server = False
 
@@ -45,6 +53,7 @@ class Hands:
             web_search=self.config.web_search,
             search_key=self._search_key,
             results=self.results,
+            skills_dirs=self.skills_dirs,
         )
 
     def _search_key(self) -> str:

@@ -19,7 +19,7 @@ from quintet.cli import exits
 from quintet.cli.attaching import attached
 from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation, directory, money, positive, seconds
-from quintet.cli.prompt_text import read_prompt
+from quintet.cli.prompt_text import read_prompt, unread_stdin
 from quintet.cli.stopping import Stopping
 from quintet.cli.terminal import OutputFailed
 from quintet.cli.thread_choice import chosen, configure
@@ -44,7 +44,9 @@ KEY_LIFE_MS = 24 * 3600 * 1000
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    parser.add_argument("prompt", nargs="*", help="what to do; @FILE reads a file, nothing or - reads stdin")
+    parser.add_argument(
+        "prompt", nargs="*", help="what to do; @FILE reads a file, - adds what is piped in, nothing reads stdin alone"
+    )
     parser.add_argument("-m", "--model", default="", help="provider/model")
     parser.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the newest thread here")
     parser.add_argument("--thread", default="", help="go on with this thread")
@@ -69,6 +71,9 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
     prompt = read_prompt(flags.prompt)
+    unread = unread_stdin(flags.prompt)
+    if unread:
+        invocation.screen.note(unread)
     cwd = directory(flags.cwd)
     on_ask, wait_s = _on_ask(flags.on_ask)
     form = _answer_form(flags.output_schema)
@@ -124,6 +129,8 @@ async def run(invocation: Invocation) -> int:
             with Stopping(app, started.turn, flags.timeout) as stopping:
                 ended = await _watch(app, started.turn, subscription, view, folded=started.folded)
         view.end(ended)
+        if not unread and (late := unread_stdin(flags.prompt)):
+            invocation.screen.note(late)  # whoever writes it took longer than we to begin
         await app.housekeeping.tidy(ON_THE_WAY_OUT_S)
     if stopping.timed_out and ended.state is TurnState.CANCELLED:
         return exits.TIMEOUT

@@ -38,6 +38,18 @@ def has_prefix(text: str, prefix: str) -> bool:
     return head == prefix and len(tail) == 26 and all(c in _ALPHABET for c in tail)
 
 
+def number_of(id: str) -> int:
+    """What stands behind the prefix, as a number: for a wire that wants ids of another form."""
+    value = 0
+    for character in id.partition("_")[2]:
+        value = value << 5 | _ALPHABET.index(character)
+    return value
+
+
+def from_number(prefix: str, number: int) -> str:
+    return f"{prefix}_{_base32(number)}"
+
+
 def event_id(seq: int) -> str:
     """An event is named by its number: unique in its store, never reused, sorted by commit order, nothing to keep."""
     return f"evt_{seq:013x}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from quintet.domain.compaction import CompactionRecord
+from quintet.domain.turn import TurnState
 from quintet.domain.view import View
 
 
@@ -38,6 +41,9 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     view: View = View()
     compaction: CompactionRecord = CompactionRecord()
     deleted_ms: int = 0
+    metadata: dict[str, Any] = {}  # a client's own notes; nothing here reads them
+    ended_as: TurnState | None = None  # how its last turn ended
+    forked_at: int = 0  # the last item that was copied
 
 
 class ThreadQuery(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import TimedOut
-from quintet.domain.event import AnyPayload, Draft, Event, TurnFinished
+from quintet.domain.event import AnyPayload, Delta, Draft, Event, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item
@@ -45,6 +45,7 @@ class Feed:
         self.unmirror: Callable[[str], Awaitable[None]] = _no_mirror  # the thread is about to be deleted
         self._ending: set[str] = set()  # turns whose end is not told yet
         self._held: deque[Sequence[Event]] = deque()  # such an end, and what was published after it
+        self.told = 0  # the newest number handed out here; 0: none yet
         self.tailing = Tailing(journal)
         self._stop_listening = journal.listen(self._deliver)
 
@@ -90,11 +91,17 @@ class Feed:
         return turn in self._ending
 
     async def create_thread(
-        self, thread: Thread, handle: Handle | None = None, items: Sequence[Item] = (), *, takes_name: bool = False
+        self,
+        thread: Thread,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        *,
+        takes_name: bool = False,
+        key: ClientKey | None = None,
     ) -> Thread:
         clean = [self.redactor.struct(i) for i in items]
         made = self.redactor.struct(thread)
-        return await self.journal.create_thread(made, handle=handle, items=clean, takes_name=takes_name)
+        return await self.journal.create_thread(made, handle=handle, items=clean, takes_name=takes_name, key=key)
 
     async def add_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         return await self.journal.add_items(thread, [self.redactor.struct(i) for i in items])
@@ -131,7 +138,7 @@ class Feed:
         return subscription
 
     def handle(self, handler: Callable[[Event], None], missed: Callable[[], None] = lambda: None) -> Callable[[], None]:
-        """Call with every published event, at once, on the loop. For the engine's own parts. `missed` is called when
+        """Call with every published fact, at once, on the loop. For the engine's own parts. `missed` is called when
         some could not be read: then the part looks at the store itself."""
         self._handlers.append(handler)
         self._lookers.append(missed)
@@ -145,7 +152,7 @@ class Feed:
 
     @contextmanager
     def watching(self, match: Match) -> Iterator[asyncio.Future[Event | None]]:
-        """The first matching event from now on, or None when some were missed. Look at the stored state inside the
+        """The first matching fact from now on, or None when some were missed. Look at the stored state inside the
         block, then await the future."""
         future: asyncio.Future[Event | None] = asyncio.get_running_loop().create_future()
         self._watches[future] = match
@@ -158,7 +165,7 @@ class Feed:
             future.cancel()
 
     async def until(self, match: Match, state: Callable[[], Awaitable[T | None]], timeout_s: float | None) -> T:
-        """Wait until `state` gives something; it is asked now and after every matching event."""
+        """Wait until `state` gives something; it is asked now and after every matching fact."""
         deadline = None if timeout_s is None else self.clock.monotonic_s() + timeout_s
         while True:
             with self.watching(match) as seen:
@@ -193,11 +200,14 @@ class Feed:
         if not events:
             self._missed()
             return
+        self.told = events[-1].seq
         for subscription in tuple(self._subscriptions):
             subscription.offer(events)
         if not self._handlers and not self._watches:
             return
         for event in events:
+            if isinstance(event.payload, Delta):
+                continue
             for handler in tuple(self._handlers):
                 handler(event)
             for future, match in tuple(self._watches.items()):

@@ -168,6 +168,8 @@ class Loop:
                 model,
                 self._call_ids,
                 self._running.starter.spellings.own_names,
+                agent=self._running.agent.name,
+                restarts=self._running.starter.restarts,
             )
             chunks = self._models.provider.stream(request)
             try:

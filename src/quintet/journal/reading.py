@@ -30,6 +30,10 @@ def events(rows: Reads, after: int, root: str, limit: int) -> list[Event]:
     return decoded(rows, rows.events(after, root, min(max(limit, 0), MAX_PAGE)))
 
 
+def facts(rows: Reads, after: int, root: str, limit: int) -> list[Event]:
+    return decoded(rows, rows.facts(after, root, min(max(limit, 0), MAX_PAGE)))
+
+
 def decoded(rows: Reads, found: Sequence[EventRow]) -> list[Event]:
     """Event rows as events; what another row holds is fetched, what does not match its checksum is marked damaged."""
     items = _items_of(rows, found)
@@ -101,7 +105,7 @@ def _fetched(rows: Reads, row: EventRow) -> AnyPayload | None:
 
 def as_queued(turn: Turn) -> Turn:
     """The turn as it was before anything happened to it: what turn.queued says, however often it is read."""
-    return replace(turn, state=TurnState.QUEUED, started_ms=0, finished_ms=0, error=None, cancelling=False)
+    return replace(turn, state=TurnState.QUEUED, started_ms=0, finished_ms=0, error=None, cancelling=False, input=0)
 
 
 def whole_turn(rows: Reads, row: TurnRow) -> Turn:
@@ -111,7 +115,7 @@ def whole_turn(rows: Reads, row: TurnRow) -> Turn:
     for item in rows.item_range(row.turn.thread, row.input_ordinal, row.input_ordinal):
         body = item_of(item).body
         if isinstance(body, UserMessage):
-            return replace(row.turn, parts=body.parts)
+            return replace(row.turn, parts=body.parts, input=row.input_ordinal)
     raise StorageDamaged(f"The input of the turn {row.turn.id} is damaged.", turn=row.turn.id)
 
 

@@ -51,6 +51,7 @@ class TurnRow(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: Mode  # as it was queued; the turn itself carries the mode in force
     started_seq: int = 0
     input_ordinal: int = 0
+    agent: str = ""  # who works in it since it began
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -78,6 +79,9 @@ class Reads(Protocol):
 
     def counter(self) -> Counter: ...
     def events(self, after: int, root: str, limit: int) -> list[EventRow]: ...
+    def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
+        """Those of a root thread without its deltas."""
+
     def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
         """Everything written for one turn, oldest first."""
 

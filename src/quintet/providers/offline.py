@@ -118,8 +118,6 @@ def _success(call: ToolCall, result: ToolResult, text: str) -> str:
             return f"{given.get('path', 'The file')}:\n\n{text}"
         case "shell":
             return f"`{given.get('command', '')}` ended with {result.message or 'success'}.\n\n{text}"
-        case "write" | "edit" if result.diff:
-            return f"{text}\n\n{_clipped(result.diff)}"
         case _:
             return text or result.message or "Done."
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from quintet.domain.ports import MemoryHook
 from quintet.domain.shown import shown_line
@@ -35,8 +35,10 @@ class WorkspaceSurroundings:
         environment: Mapping[str, str] | None = None,
         memory: MemoryHook | None = None,
         note: Callable[[str], None] | None = None,
+        skills_dirs: Sequence[str] = (),
     ) -> None:
-        """`note` takes what a person should find in the log."""
+        """`note` takes what a person should find in the log; `skills_dirs` were named for this run."""
+        self._skills_dirs = skills_dirs
         self._home = home
         self._environment = os.environ if environment is None else environment
         self._memory = memory
@@ -65,7 +67,7 @@ class WorkspaceSurroundings:
         left_out = [*problem]
         skills = [
             SkillLine(skill.name, shown_line(skill.description), skill.of_project)
-            for skill in find_skills(self._home, root)
+            for skill in find_skills(self._home, root, self._skills_dirs)
         ]
         if len(skills) > SKILLS_NAMED:
             left_out.append(f"{len(skills) - SKILLS_NAMED} more skills; read_skill with an empty name lists all")

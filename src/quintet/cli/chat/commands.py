@@ -75,7 +75,7 @@ class _Inside(Invocation):
             with contextlib.redirect_stdout(self.said), contextlib.redirect_stderr(self.said):
                 flags = parse(importlib.import_module(f"quintet.cli.{command}"), command, words)
         except SystemExit:
-            raise Invalid(self.said.getvalue().strip() or "That is not understood.") from None
+            raise Invalid(_as_typed(self.said.getvalue(), command), next_step="") from None
         flags.json = False
         super().__init__(flags)
         self.screen = Screen(color=False, out=self.said, err=self.said)
@@ -84,6 +84,12 @@ class _Inside(Invocation):
     @asynccontextmanager
     async def open(self, protocol: str = "cli", *, starts_turns: bool = False) -> AsyncIterator[App]:
         yield self._app
+
+
+def _as_typed(said: str, command: str) -> str:
+    """What the command line says of a mistake, as of what was typed here."""
+    words, _, _ = " ".join(said.split()).partition(f" See `quintet {command}")
+    return f"/{command}: {words.partition(': ')[2] or words}"
 
 
 async def _run(talk: Conversation, command: str, *words: str) -> None:

@@ -37,6 +37,7 @@ from quintet.domain.turn import WhenBusy
 from quintet.engine.starter import Starter
 
 ME = local("cli")
+INSTEAD = {"`quintet threads list`": "`/threads`", "`--redo`": "`/redo`", "with `-m`": "with `/model`"}  # said here
 LOADED = 200  # of the last items; a long thread is not read whole to be gone on with
 
 
@@ -62,7 +63,7 @@ class Conversation:
             face.write, face.width, app.clock.monotonic_s, lambda: app.models, app.journal.owner
         )
         self._tasks = Tasks(failed=face.close)
-        self._asked = Asked(face, app.interactions, ME, self._tasks.keep)
+        self._asked = Asked(face, app.interactions, ME, self._tasks.keep, self.transcript.diff_shown)
         self._turns = LiveTurns(app.turns, self._tasks.keep, self._fail)
         self._stopping = False  # Ctrl-C was pressed once
         self._said: asyncio.Queue[str] = asyncio.Queue()
@@ -240,4 +241,7 @@ class Conversation:
         self.settings = msgspec.structs.replace(self.settings, **changes)
 
     def _fail(self, error: QuintetError) -> None:
-        self.transcript.note(f"quintet: {error.line()}", "red")
+        words = error.line()
+        for typed, here in INSTEAD.items():
+            words = words.replace(typed, here)
+        self.transcript.note(f"quintet: {words}", "red")

@@ -1,0 +1,180 @@
+"""A turn this client began: its state, its newest events, and the engine's turn behind it, shown until its end."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from msgspec import UNSET
+
+from quintet.domain.errors import QuintetError, as_quintet_error
+from quintet.domain.event import Event
+from quintet.domain.turn import Turn, TurnState
+from quintet.engine.subscription import Subscription
+from quintet.engine.turns import Started
+from quintet.protocols.kward import models as wire
+from quintet.protocols.kward.capabilities import REPLAYED
+from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.compacting import Shortening
+from quintet.protocols.kward.events import STATUS, Asked, Compacting, Frame, Out, Projection, error_of
+from quintet.protocols.kward.house import ME
+from quintet.protocols.kward.questions import ask
+from quintet.protocols.kward.times import iso
+from quintet.rpc.connection import Connection
+
+KEPT_TURNS = 100  # of this client that have ended, with their events
+
+
+class Running:
+    def __init__(self, connection: Connection[Client], session: Opened) -> None:
+        self._connection = connection
+        self._house = connection.state.house
+        self.session = session
+        self.id = str(uuid.uuid4())
+        self._created_ms = self._house.feed.clock.now_ms()
+        self._started_ms = self._finished_ms = 0
+        self._state = TurnState.QUEUED
+        self._error: wire.TurnError | None = None
+        self.cancel_requested = False
+        self._frames: deque[wire.TurnEvent] = deque(maxlen=REPLAYED)
+        self._sequence = 0
+        self._turn: Turn | None = None
+        self._events: Subscription | None = None
+        self._projection: Projection | None = None
+        self._shortening = Shortening(connection, session)
+        self.begun = asyncio.Event()  # it runs, or is over: it can be steered, or never will be
+        self.over = asyncio.Event()  # everything of it has been told
+        session.turns.append(self)
+        connection.state.turns[self.id] = self
+
+    @property
+    def ended(self) -> bool:
+        return self._state.ended
+
+    def told(self) -> wire.Turn:
+        return wire.Turn(
+            self.id,
+            self.session.id,
+            STATUS[self._state],
+            self.cancel_requested,
+            iso(self._created_ms),
+            iso(self._started_ms) if self._started_ms else UNSET,
+            iso(self._finished_ms) if self._finished_ms else UNSET,
+            self._error or UNSET,
+        )
+
+    def after(self, sequence: int) -> list[wire.TurnEvent]:
+        return [frame for frame in self._frames if frame.sequence > sequence]
+
+    async def emit(self, type: str, payload: Any) -> None:
+        """Numbered before anything is waited for, so that numbers go out in their order."""
+        self._sequence += 1
+        now = self._house.feed.clock.now_ms()
+        frame = wire.TurnEvent(self._sequence, iso(now), self.session.id, self.id, type, payload)
+        self._frames.append(frame)
+        self._note(type, payload, now)
+        await self._connection.notify("turn/event", frame)
+
+    async def begin(self, root: str, start: Callable[[], Awaitable[Started]]) -> None:
+        """Queued, first for the client and then in the engine: so nothing can be told of it before that."""
+        self._events = self._house.feed.follow(root=root)
+        await self.emit("turnQueued", {"status": "queued"})
+        try:
+            self._turn = (await start()).turn
+        except BaseException as error:
+            self._events.close()
+            await self.fail(error)
+            raise
+        self._projection = Projection(self._turn.id)
+
+    async def show(self) -> None:
+        """Everything that is to be told of it, until its end."""
+        assert self._turn is not None
+        assert self._events is not None
+        ending = asyncio.ensure_future(self._house.turns.wait(self._turn.id))
+        showing = asyncio.ensure_future(self._show(self._events))
+        try:
+            await asyncio.wait({ending, showing}, return_when=asyncio.FIRST_COMPLETED)
+            if not showing.done() and (failure := ending.exception()) is not None:
+                await self.fail(failure)  # it ended without being able to say so in the journal: no event will come
+                return
+            await showing
+        finally:
+            for task in (ending, showing):
+                task.cancel()
+            await asyncio.gather(ending, showing, return_exceptions=True)
+            self._events.close()
+            self._leave()
+
+    async def fail(self, error: BaseException) -> None:
+        told = error_of(as_quintet_error(error).info())
+        await self.emit("error", told)
+        await self.emit("turnFinished", {"status": "failed", "error": told})
+        self._leave()
+
+    async def cancel(self) -> None:
+        """Asked for and told at once; the engine is told by `stop`."""
+        self.cancel_requested = True
+        if self._projection is not None:
+            self._projection.stopping = True
+        await self.emit("turnCancelRequested", {})
+
+    async def stop(self) -> None:
+        """Returned when the engine's turn has ended, as far as that is possible."""
+        if self._turn is not None:
+            with suppress(QuintetError):  # it has ended by itself
+                await self._house.turns.cancel(self._turn.id, ME)
+
+    async def _show(self, events: Subscription) -> None:
+        assert self._projection is not None
+        async for entry in events:
+            if not isinstance(entry, Event):
+                self._house.log("kward: the client reads so slowly that pieces of text were pruned before it got them")
+                continue
+            for out in self._projection.project(entry):
+                await self._send(out)
+            if self._projection.finished is not None:
+                return
+
+    async def _send(self, out: Out) -> None:
+        match out:
+            case Frame(type=type, payload=payload):
+                await self.emit(type, payload)
+            case Asked(interaction=interaction):
+                await ask(self._connection, self.session, interaction)
+            case Compacting(over=None):
+                await self._shortening.begun()
+            case Compacting(over=finished):
+                assert finished is not None
+                await self._shortening.over(finished)
+
+    def _note(self, type: str, payload: Any, now: int) -> None:
+        match type:
+            case "turnStarted":
+                self._state, self._started_ms = TurnState.RUNNING, now
+                self.begun.set()
+            case "turnFinished":
+                self._state = next(state for state, word in STATUS.items() if word == payload["status"])
+                self._finished_ms, self._error = now, payload["error"]
+                self.cancel_requested = self.cancel_requested or self._state is TurnState.CANCELLED
+                self._gone()
+            case "turnCancelRequested":
+                self.cancel_requested = True
+
+    def _gone(self) -> None:
+        if self in self.session.turns:
+            self.session.turns.remove(self)
+        turns = self._connection.state.turns
+        ended = [turn.id for turn in turns.values() if turn.ended]
+        for old in ended[:-KEPT_TURNS]:
+            del turns[old]
+        self.begun.set()
+
+    def _leave(self) -> None:
+        self._gone() if self.ended else None
+        self.begun.set()
+        self.over.set()

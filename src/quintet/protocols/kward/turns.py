@@ -1,0 +1,97 @@
+"""turns/*: start, cancel, status, events. Answered at once; a session's turns run one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from quintet.domain.errors import TurnOver
+from quintet.domain.item import Part, TextPart
+from quintet.domain.turn import WhenBusy
+from quintet.protocols.kward import models as wire
+from quintet.protocols.kward.attachments import images
+from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.errors import BadArgument
+from quintet.protocols.kward.house import ME
+from quintet.protocols.kward.running import Running
+from quintet.rpc.call import Call, Reply
+from quintet.rpc.rows import Family
+
+TURNS = Family("turns", form="either")
+BEHAVIOURS = (None, "newTurn", "followUp", "steer")
+BEGINS_WITHIN_S = 5.0  # a turn that waits for its place longer than this is not steered but followed
+
+
+@TURNS.method(
+    "turns/start",
+    params=wire.StartParams,
+    result=wire.Turn,
+    summary="Give an input: it starts a turn, is queued behind the running one, or steers that.",
+)
+async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn]:
+    client = call.state
+    async with client.in_order(params.session_id) as session:
+        if params.streaming_behavior not in BEHAVIOURS:
+            raise BadArgument(f"Unsupported streamingBehavior: {params.streaming_behavior}")
+        parts: tuple[Part, ...] = (TextPart(params.input), *images(params.attachments))
+        steered = await _steered(client, session, parts, params.streaming_behavior)
+        if steered is not None:
+            return Reply(steered.told())
+        house = client.house
+        running = Running(call.connection, session)
+        starter = house.starter()
+        thread = await house.feed.journal.thread(session.thread)
+        await running.begin(thread.root, lambda: house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
+        return Reply(running.told(), then=running.show)
+
+
+async def _steered(client: Client, session: Opened, parts: tuple[Part, ...], behaviour: Any) -> Running | None:
+    """The running turn, which has taken the input; None where a new one is to begin."""
+    now = session.turns[0] if session.turns else None
+    if behaviour == "steer" and now is None:
+        raise BadArgument("No active turn to steer")
+    if now is None or behaviour not in (None, "steer"):
+        return None
+    try:
+        async with asyncio.timeout(BEGINS_WITHIN_S):
+            await now.begun.wait()
+        await client.house.turns.steer(session.thread, parts, ME, mode=client.house.mode)
+    except (TurnOver, TimeoutError):
+        return None  # it ended before it could take it: so this is an input of its own
+    return now
+
+
+@TURNS.method(
+    "turns/cancel",
+    params=wire.TurnParams,
+    result=wire.Turn,
+    urgent=True,
+    summary="Stop a turn: a queued one never runs, a running one ends as soon as it can.",
+)
+async def cancel(call: Call[Client], params: wire.TurnParams) -> Reply[wire.Turn]:
+    running = call.state.turn(params.turn_id)
+    if running.ended or running.cancel_requested:
+        return Reply(running.told())
+    queued = not running.begun.is_set()
+    await running.cancel()
+    if queued:
+        await running.stop()
+        await running.over.wait()
+        return Reply(running.told())
+    return Reply(running.told(), then=running.stop)
+
+
+@TURNS.method("turns/status", params=wire.TurnParams, result=wire.Turn, summary="How a turn stands.")
+async def status(call: Call[Client], params: wire.TurnParams) -> wire.Turn:
+    return call.state.turn(params.turn_id).told()
+
+
+@TURNS.method(
+    "turns/events",
+    params=wire.EventsParams,
+    result=wire.TurnEvents,
+    summary="The newest events of a turn, again; those with a higher number than the one given.",
+)
+async def events(call: Call[Client], params: wire.EventsParams) -> wire.TurnEvents:
+    running = call.state.turn(params.turn_id)
+    return wire.TurnEvents(running.told(), running.after(params.after_sequence or 0))
