@@ -22,6 +22,7 @@ SCRIPTS = {
     "log": 'tool_call: shell {"command": "git log"}\n---\ntext: Done.',
     "hold": "text: Half\nuntil: never\ntext:  and half",
     "bad": "text: Half\nerror: 529 overloaded",
+    "long": "repeat: 200 every 0.002 text: w",
     "todo": 'tool_call: todo {"todos": [{"text": "a", "status": "done"}, {"text": "b"}]}\n---\ntext: Done.',
     "ask": 'tool_call: ask_user {"questions": [{"question": "Which?", "header": "Q", "options": '
     '[{"label": "A", "description": "a"}, {"label": "B", "description": "b"}]}]}\n---\ntext: Done.',
@@ -46,6 +47,7 @@ def make_home(where: Path, more: str = "") -> Path:
     for name, script in SCRIPTS.items():
         (home / f"{name}.script").write_text(f"scope: turn\n{script}\n")
         lines.append(f'[providers.{name}]\nkind = "scripted"\nscript = "{name}.script"\n')
+    lines.append('[models."talk/scripted"]\nvision = true\n')
     (home / "config.toml").write_text("\n".join(lines))
     return home
 

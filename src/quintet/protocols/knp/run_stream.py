@@ -9,10 +9,9 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from quintet.domain.thread import Thread
 from quintet.engine.fanout import Numbered
 from quintet.protocols.knp import models as knp
-from quintet.protocols.knp.frames import NAMESPACE, Frame
+from quintet.protocols.knp.frames import Frame
 from quintet.protocols.knp.house import House
 from quintet.protocols.knp.watching import Picked, Wanted, Watcher
 from quintet.rpc.http.sse import Stream
@@ -20,46 +19,69 @@ from quintet.rpc.http.sse import Stream
 BEGUN, ENDED = "run.started", "run.finished"
 
 
-class RunStream:
-    def __init__(self, house: House, thread: Thread, run: str, after: int, namespace: str) -> None:
-        self._house, self._thread, self._run, self._after = house, thread, run, after
-        self._wanted = Wanted(NAMESPACE, namespace, thread.id)
-        self._first = self._last = 0  # the numbers of its first and last frame, once they were seen
-        self._over = asyncio.Event()
+class RunWatcher(Watcher):
+    """Sends what lies between the run's first frame and its last. Frames are seen twice, live and in pages from the
+    store, so where the run begins and ends is noted whenever it is seen, and asked when something is sent."""
+
+    def __init__(self, house: House, stream: Stream, wanted: Wanted, position: int, run: str) -> None:
+        super().__init__(house, stream, wanted, position)
+        self._run = run
+        self._first = self._last = 0  # numbers; 0: not seen yet
+        self._ended = asyncio.Event()
+        self._caught_up = asyncio.Event()
 
     def pick(self, frames: Numbered[Frame]) -> Picked | None:
-        """Also called for pages that hold what came live before: what a frame is goes by its number alone."""
-        chunks = [(number, frame.encoded(number, NAMESPACE)) for number, frame in frames if self._mine(number, frame)]
-        return Picked(chunks) if chunks else None
+        for number, frame in frames:
+            if frame.kind in (BEGUN, ENDED) and frame.data["runId"] == self._run:
+                if frame.kind == BEGUN:
+                    self._first = number
+                else:
+                    self._last = number
+                    self._ended.set()
+        return super().pick(frames)
 
-    def _mine(self, number: int, frame: Frame) -> bool:
-        if frame.tid != self._thread.id:
-            return False
-        if frame.kind == BEGUN and frame.data["runId"] == self._run:
-            self._first = number
-        if frame.kind == ENDED and frame.data["runId"] == self._run:
-            self._last = number
-            self._over.set()
-        return bool(self._first) and self._first <= number and (not self._last or number <= self._last)
+    def _left(self, picked: Picked) -> Picked | None:
+        left = super()._left(picked)
+        if left is None or not self._first:
+            return None  # what comes before it began
+        return left.between(self._first, self._last or left.last)
 
-    async def fill(self, stream: Stream, result: Callable[[], Awaitable[knp.Run]]) -> None:
-        watcher = Watcher(self._house, stream, self._wanted, self._after, pick=self.pick)
-        leave = self._house.fanout.join(self, self.pick, watcher.deliver, stream.close)
-        ending = asyncio.get_running_loop().create_task(self._end(stream, watcher, result))
-        try:
-            await watcher.catch_up(self._thread.root)
-            watcher.go_live()
-            await stream.pump()
-        finally:
-            leave()
-            ending.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await ending
+    def go_live(self) -> None:
+        super().go_live()
+        self._caught_up.set()
 
-    async def _end(self, stream: Stream, watcher: Watcher, result: Callable[[], Awaitable[knp.Run]]) -> None:
-        """Behind the last frame: once that is in the stream, so is all before it."""
-        await self._over.wait()
-        final = await result()
-        await watcher.caught_up.wait()
-        stream.offer(watcher.word("run.result", final))
+    async def ended(self) -> None:
+        """The run has ended, and all its frames are in the stream."""
+        await self._ended.wait()
+        await self._caught_up.wait()
+
+
+async def stream_run(
+    house: House,
+    stream: Stream,
+    wanted: Wanted,
+    *,
+    run: str,
+    root: str,
+    after: int,
+    result: Callable[[], Awaitable[knp.Run]],
+) -> None:
+    """`after` lies before the run's beginning; `result` gives the final object once it has ended."""
+    watcher = RunWatcher(house, stream, wanted, after, run)
+
+    async def end() -> None:
+        await watcher.ended()
+        stream.offer(watcher.word("run.result", await result()))
         stream.close()
+
+    leave = house.fanout.join(watcher, watcher.pick, watcher.deliver, stream.close)
+    ending = asyncio.get_running_loop().create_task(end())
+    try:
+        await watcher.catch_up(root)
+        watcher.go_live()
+        await stream.pump()
+    finally:
+        leave()
+        ending.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await ending

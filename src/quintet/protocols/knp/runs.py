@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -16,11 +17,13 @@ from quintet.engine.interactions import OnAsk
 from quintet.engine.statistics import used_by
 from quintet.engine.turns import Started
 from quintet.protocols.knp import models as knp
+from quintet.protocols.knp.frames import NAMESPACE
 from quintet.protocols.knp.house import House, principal
 from quintet.protocols.knp.inputs import parts_of
 from quintet.protocols.knp.namespaces import Namespace
-from quintet.protocols.knp.run_stream import RunStream
+from quintet.protocols.knp.run_stream import stream_run
 from quintet.protocols.knp.threads import OneThread, check_agent, check_model, client_key
+from quintet.protocols.knp.watching import Wanted
 from quintet.protocols.knp.wording import RUN_STATUS, run_error
 from quintet.rpc.http.call import Answer, HttpCall, Streamed
 from quintet.rpc.http.routes import HOLDER, Routes
@@ -62,8 +65,10 @@ async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Stream
         return Answer(knp.Run(runId=started.turn.id, tid=thread.id, status=status), 202, headers)
     if call.wants_stream:
         # One that an earlier request had begun is told from its beginning, which lies anywhere in the thread.
-        stream = RunStream(house, thread, started.turn.id, 0 if started.folded else before, namespace.name)
-        return Streamed(lambda out: stream.fill(out, lambda: ended_run(house, thread, started.turn.id)), headers)
+        begin = partial(stream_run, run=started.turn.id, root=thread.root, after=0 if started.folded else before)
+        wanted = Wanted(NAMESPACE, namespace.name, thread.id)
+        result = partial(ended_run, house, thread, started.turn.id)
+        return Streamed(lambda stream: begin(house, stream, wanted, result=result), headers)
     return Answer(await ended_run(house, thread, started.turn.id), 200, headers)
 
 
@@ -73,14 +78,12 @@ async def _position(house: House) -> int:
 
 async def _begin(call: HttpCall[House], thread: Thread, namespace: Namespace, body: NewRun) -> Started:
     """Everything that could be wrong is found before anything is stored."""
-    house, cwd = call.state, thread.settings.cwd
-    namespace.rooted()
+    house, cwd, root = call.state, thread.settings.cwd, namespace.rooted()
     await check_agent(house, body.agentId, cwd)
     model = check_model(house, body.model)
-    if not model:
-        house.check_model(thread.settings.model)
     agent = await house.agents.named(body.agentId, cwd) if body.agentId else None
-    parts = await parts_of(house, body.input, namespace, cwd)
+    used = house.check_model(model or thread.settings.model or (agent.model if agent else ""))
+    parts = await parts_of(body.input, house.attachments(), root=root, model=house.models().info(used))
     starter = house.starter(principal(call.caller), model=model, agent=agent, on_ask=OnAsk(body.onAsk))
     key = client_key(call, namespace, thread.id)
     try:

@@ -6,8 +6,7 @@ already is told apart by its number.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -62,23 +61,18 @@ class Picked:
     def after(self, cursor: int) -> Picked | None:
         if cursor < self.first:
             return self
-        left = [(number, chunk) for number, chunk in self._chunks if number > cursor]
+        return self.between(cursor + 1, self.last)
+
+    def between(self, first: int, last: int) -> Picked | None:
+        left = [(number, chunk) for number, chunk in self._chunks if first <= number <= last]
         return Picked(left) if left else None
-
-
-Pick = Callable[[Numbered[Frame]], Picked | None]
 
 
 class Watcher:
     """One client's stream: where it stands, and what is held while it catches up."""
 
-    def __init__(
-        self, house: House, stream: Stream, wanted: Wanted, position: int, *, pick: Pick | None = None
-    ) -> None:
-        """`pick` chooses among the frames in place of what is wanted."""
+    def __init__(self, house: House, stream: Stream, wanted: Wanted, position: int) -> None:
         self._house, self._stream, self._wanted = house, stream, wanted
-        self._pick = pick or wanted.pick
-        self.caught_up = asyncio.Event()
         self.position = position  # the starting cursor, then the last number sent
         self._held: list[Picked] | None = []
         self._held_frames = self._held_bytes = 0
@@ -135,17 +129,23 @@ class Watcher:
         held, self._held = self._held or [], None
         for picked in held:
             self._offer(picked)
-        self.caught_up.set()
 
     async def _send_page(self, events: Sequence[Event]) -> None:
-        picked = self._pick(await self._house.fanout.numbered(events))
-        left = picked.after(self.position) if picked is not None else None
+        picked = self.pick(await self._house.fanout.numbered(events))
+        left = self._left(picked) if picked is not None else None
         if left is not None:
             await self._stream.send(left.bytes)
             self.position = left.last
 
+    def pick(self, frames: Numbered[Frame]) -> Picked | None:
+        return self._wanted.pick(frames)
+
+    def _left(self, picked: Picked) -> Picked | None:
+        """What of it was not sent yet."""
+        return picked.after(self.position)
+
     def _offer(self, picked: Picked) -> None:
-        left = picked.after(self.position)
+        left = self._left(picked)
         if left is not None and self._stream.offer(left.bytes, left.count):
             self.position = left.last
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from quintet.domain.grant import Scope
 from quintet.domain.interaction import Verdict
 from quintet.domain.principal import local
 from quintet.engine.interactions import Answer
-from tests.fakes.knp_project import TEXT, Knp
+from tests.fakes.knp_project import TEXT, Knp, knp_project
 from tests.fakes.knp_server import wait_for
 
 
@@ -182,3 +184,14 @@ def test_a_question_is_an_approval_that_is_allowed_with_an_answer(knp: Knp) -> N
     assert knp.ask("POST", path, {"decision": "allow", "answers": [["B"]]}).json["decision"] == "allow"
     assert knp.ended(tid)["status"] == "completed"
     assert "B" in knp.history(tid, "kinds=tool.result")[0]["result"]
+
+
+@pytest.mark.req("knp:K31")
+def test_an_approval_nobody_decides_in_time_is_denied(tmp_path: Path) -> None:
+    with knp_project(tmp_path, "[limits]\ninteraction_timeout_s = 0.2\n") as knp:
+        tid = knp.thread()["tid"]
+        with knp.streamed(tid, "tool") as stream:
+            told = stream.until("approval.resolved")
+            stream.until("run.result")
+    assert (told["data"]["decision"], told["data"]["reason"]) == ("deny", "timeout")
+    assert stream.frames[-1]["data"]["status"] == "completed"

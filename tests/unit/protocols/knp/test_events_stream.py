@@ -315,6 +315,16 @@ def test_a_peer_that_vanished_is_given_up_by_the_kernel_within_a_heartbeat(serve
 
 
 @pytest.mark.req("knp:K19")
+def test_what_is_written_goes_out_at_once(server: Running) -> None:
+    """Otherwise every second small piece would wait forty milliseconds for the first one's receipt."""
+    with server.stream("/events") as stream:
+        stream.next()
+        [connection] = server.server._knp._server.server_state.connections
+        peer = connection.transport.get_extra_info("socket")
+        assert peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.req("knp:K19")
 def test_a_client_that_left_costs_nothing_any_more(server: Running) -> None:
     with server.stream("/events") as stream:
         stream.next()

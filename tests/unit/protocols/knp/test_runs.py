@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -206,6 +207,8 @@ def test_files_and_data_are_read_by_the_model_and_told_as_they_were_given(knp: K
         {"kind": "file", "uri": "file:///pixel.png", "mimeType": "image/png", "filename": "a dot"},
         {"kind": "data", "data": {"a": [1, None]}},
     ]
+    image = [{"kind": "file", "uri": "file:///pixel.png"}]
+    assert knp.run(tid, "tool", input=image).status == 400  # a model that takes none
     (item, *_) = knp.server.call(knp.server.app.threads.items(tid))
     assert "// TODO: auth" in item.body.parts[1].text  # type: ignore[union-attr]
 
@@ -244,6 +247,33 @@ def test_a_key_makes_one_run_whatever_way_it_is_asked_for(knp: Knp) -> None:
     assert knp.run(tid, "tool", headers=key).status == 409
     assert [e["seq"] for e in knp.history(tid)] == [1, 2, 3]
     assert knp.run(knp.thread()["tid"], headers=key).json["runId"] != first.json["runId"]  # a key is a thread's
+
+
+@pytest.mark.req("knp:K28", "reliability:R15")
+def test_a_key_sent_twenty_times_at_once_makes_one_run(knp: Knp) -> None:
+    tid, key = knp.thread()["tid"], {"Idempotency-Key": "at-once"}
+    with ThreadPoolExecutor(20) as pool:
+        replies = list(pool.map(lambda _: knp.run(tid, headers=key), range(20)))
+    assert {reply.status for reply in replies} == {200}
+    assert len({reply.json["runId"] for reply in replies}) == 1
+    assert len(knp.history(tid)) == 3
+
+
+@pytest.mark.req("knp:K1")
+def test_streams_of_one_run_that_join_at_any_moment_tell_all_of_it(knp: Knp) -> None:
+    """Joined while it runs, by a key that folds: what is read from the store and what comes live meet without a gap."""
+    tid, key = knp.thread(title="joined")["tid"], {"Idempotency-Key": "join"}
+
+    def read(_: int) -> list[tuple[int, str]]:
+        with knp.streamed(tid, "long", headers=key) as stream:
+            stream.until("run.result")
+        return [(f["seq"], f["kind"]) for f in stream.frames if f["kind"] != "heartbeat"]
+
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(read, range(16)))
+    assert seen[0][0][1] == "run.started"
+    assert sum(kind == "text.delta" for _, kind in seen[0]) == 200
+    assert all(one == seen[0] for one in seen)
 
 
 @pytest.mark.req("knp:K31")
