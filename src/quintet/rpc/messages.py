@@ -3,7 +3,6 @@
 Pure: knows neither methods nor codes. What a protocol answers to a BadMessage is the protocol's own word.
 """
 
-import re
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate
@@ -11,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+
+from quintet.rpc.halves import mended_halves
 
 MAX_DEPTH = 64
 
@@ -85,8 +86,6 @@ _encoder = msgspec.json.Encoder()
 _VERSION = b'"2.0"'
 HALF = "a text holds half of a surrogate pair"
 UNREADABLE = Raw(b'"\\ud800"')  # params that no decoder takes
-_FIRST, _SECOND = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_HALF = re.compile(rb"(?<!\\)((?:\\\\)*)(?:%s(?!%s)|(?<!%s)%s)" % (_FIRST, _SECOND, _FIRST, _SECOND))
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _STEPS = bytes.maketrans(b"[]", b"\x01\xff")  # read as signed bytes: one up, one down
 _NO_QUOTES_NOR_BRACKETS = bytes(set(range(256)) - set(b'"{}[]'))
@@ -103,20 +102,13 @@ def decode(body: bytes, *, null_id: NullId = "refuse", max_depth: int = MAX_DEPT
     except msgspec.ValidationError:
         return _not_an_object(body)
     except ValueError as why:  # msgspec.DecodeError and UnicodeDecodeError are both ValueErrors
-        mended = _mend_halves(body)
+        mended = mended_halves(body)
         if mended == body:
             return BadMessage("parse", str(why))
         return _unreadable(decode(mended, null_id=null_id, max_depth=max_depth))
     if too_deep(body, max_depth):
         return BadMessage("depth", f"nested deeper than {max_depth}")
     return _classify(envelope, null_id)
-
-
-def _mend_halves(body: bytes) -> bytes:
-    """Halves of surrogate pairs, which JSON can write and no text can hold, replaced by U+FFFD."""
-    if b"\\ud" not in body and b"\\uD" not in body:
-        return body
-    return _HALF.sub(rb"\1\\ufffd", body)
 
 
 def _unreadable(message: Message | BadMessage) -> Message | BadMessage:
