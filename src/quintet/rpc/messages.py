@@ -3,17 +3,14 @@
 Pure: knows neither methods nor codes. What a protocol answers to a BadMessage is the protocol's own word.
 """
 
-from array import array
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from quintet.rpc.depth import MAX_DEPTH, too_deep
 from quintet.rpc.halves import mended_halves
-
-MAX_DEPTH = 64
 
 Id = str | int | None
 NullId = Literal["refuse", "request", "notification"]
@@ -86,9 +83,6 @@ _encoder = msgspec.json.Encoder()
 _VERSION = b'"2.0"'
 HALF = "a text holds half of a surrogate pair"
 UNREADABLE = Raw(b'"\\ud800"')  # params that no decoder takes
-_BRACKETS = bytes.maketrans(b"{}", b"[]")
-_STEPS = bytes.maketrans(b"[]", b"\x01\xff")  # read as signed bytes: one up, one down
-_NO_QUOTES_NOR_BRACKETS = bytes(set(range(256)) - set(b'"{}[]'))
 
 
 def decode(body: bytes, *, null_id: NullId = "refuse", max_depth: int = MAX_DEPTH) -> Message | BadMessage:
@@ -123,30 +117,6 @@ def _unreadable(message: Message | BadMessage) -> Message | BadMessage:
         case Response(id=id_):
             return ErrorResponse(id_, WireError(0, HALF))
     return message
-
-
-def too_deep(body: bytes, limit: int = MAX_DEPTH) -> bool:
-    """Whether valid JSON nests too deep. Counting brackets settles most bodies at memory speed."""
-    if body.count(b"{") + body.count(b"[") <= limit:
-        return False
-    pairs = _brackets(body)
-    # Each pass takes the innermost pairs away, one level of depth: cheap, and enough for the flat bulk of
-    # most bodies.
-    for taken in range(4):
-        if not pairs:
-            return taken > limit
-        pairs = pairs.replace(b"[]", b"")
-    steps = array("b", pairs.translate(_STEPS))
-    return 4 + max(accumulate(steps), default=0) > limit
-
-
-def _brackets(body: bytes) -> bytes:
-    """The brackets outside strings, all of one shape. In whole passes: a line may be a hundred megabytes."""
-    if b"\\" in body:
-        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is left of quotes begins or ends a string
-    # Two quotes side by side are a string without brackets, or an end and a beginning: either way nothing between.
-    marks = body.translate(_BRACKETS, _NO_QUOTES_NOR_BRACKETS).replace(b'""', b"")
-    return b"".join(marks.split(b'"')[::2])
 
 
 def _not_an_object(body: bytes) -> BadMessage:
