@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from quintet.domain.grant import Grant
 from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
+from quintet.domain.memory import Memories, Memory, MemoryChange, MemoryPaths
 from quintet.domain.mirror import Mirror
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
 from quintet.domain.project import Project
@@ -61,9 +63,47 @@ class SurroundingsReader(Protocol):
         """What a turn working here should tell the model. Bounded; what was left out is said in it."""
 
 
-class MemoryHook(Protocol):
-    async def recall(self, cwd: str) -> str:
-        """What a turn working here should remember, or nothing. The same while nothing new was learnt."""
+class MemoryStore(Protocol):
+    """Where a profile's memories lie. Its files are the truth: others may change them at any moment."""
+
+    @property
+    def paths(self) -> MemoryPaths: ...
+    async def read(self) -> Memories:
+        """As they stand now. Invalid when a file is not what it should be."""
+
+    async def change(self, work: Callable[[Memories], MemoryChange]) -> Memories:
+        """Read anew, and put what `work` makes of it in its place, alone among all processes; on disk when this
+        returns. What `work` raises changes nothing."""
+
+    async def make(self) -> None:
+        """The files, empty, where they are missing."""
+
+
+class Proposals(Protocol):
+    async def propose(self, thread: str, text: str, scope: str) -> Memory:
+        """Keep what a model wants kept, for the person to approve."""
+
+
+class TelemetryLog(Protocol):
+    @property
+    def directory(self) -> str: ...
+    async def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Each with its `timestamp`. OSError where the disk objects."""
+
+    async def read(self, start: datetime, end: datetime, take: Callable[[Mapping[str, Any]], None]) -> None:
+        """Give every record of this time to `take`, on another thread, one after the other."""
+
+
+class SettingsStore(Protocol):
+    """A small file of settings that people and other programs write, too."""
+
+    @property
+    def path(self) -> str: ...
+    async def read(self) -> dict[str, Any]:
+        """As it stands now; empty when there is no file. Invalid when it cannot be understood."""
+
+    async def change(self, work: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Read anew, and put what `work` makes of it in its place, alone among all processes."""
 
 
 class Hooks(Protocol):
@@ -197,6 +237,9 @@ class MirrorFiles(Protocol):
     async def read(self, path: str) -> bytes | None:
         """The whole file; None when there is none."""
 
+    async def head(self, path: str) -> bytes:
+        """Its first lines, as far as they are not long; nothing where there is no file."""
+
     async def append(self, path: str, data: bytes) -> None:
         """Behind what is there, on disk when this returns. Directories that are missing are made."""
 
@@ -211,6 +254,39 @@ class MirrorFiles(Protocol):
 
     async def remove_empty(self, directory: str) -> None:
         """Where nothing is in it."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Something in a workspace."""
+
+    path: str  # from the root
+    directory: bool
+    ignored: bool = False
+
+
+class Content(msgspec.Struct, frozen=True):
+    path: str  # from the root
+    data: bytes
+    truncated: bool
+    text: bool  # it can be read as UTF-8
+
+
+class Match(msgspec.Struct, frozen=True):
+    path: str  # from the root
+    line: int
+    column: int
+    text: str
+
+
+class WorkspaceFiles(Protocol):
+    """A workspace as clients may look at it. Paths go through the guard and are from the root, where a leading slash
+    means that root. Invalid for what lies outside, without repeating it; NotFound for what is not there."""
+
+    async def entries(self, root: str, path: str) -> list[Entry]: ...
+    async def content(self, root: str, path: str, limit: int) -> Content: ...
+    async def find(self, root: str, words: str, *, directories: bool, files: bool, limit: int) -> list[Entry]: ...
+    async def grep(self, root: str, pattern: str, glob: str, limit: int) -> tuple[list[Match], bool]:
+        """Lines that fit, and whether there are more."""
 
 
 class Enqueued(msgspec.Struct, frozen=True):
@@ -254,10 +330,17 @@ class Journal(Protocol):
         """Facts (and deltas among them). Raises LeaseLost when a leased kind is written without the current lease."""
 
     async def create_thread(
-        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = (), takes_name: bool = False
+        self,
+        thread: Thread,
+        *,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        takes_name: bool = False,
+        key: ClientKey | None = None,
     ) -> Thread:
         """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live, unless
-        the name is to be taken from whichever thread has it."""
+        the name is to be taken from whichever thread has it. The same key gives the thread it made before; Conflict
+        on another body. A project that is a name alone (`root_of_name`) is made with its first thread."""
 
     async def add_handle(self, handle: Handle) -> Handle:
         """One more name for a thread; the same again is no change. Conflict if it names another live one."""
@@ -324,6 +407,9 @@ class Journal(Protocol):
 
     async def thread(self, thread: str) -> Thread:
         """NotFound when it never was or is deleted."""
+
+    async def project_of(self, thread: str) -> str:
+        """The project a thread belongs to, also once it is deleted; nothing where it never was."""
 
     async def threads(self, query: ThreadQuery) -> list[Thread]: ...
     async def tree(self, thread: str) -> list[Thread]:

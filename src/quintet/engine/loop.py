@@ -26,6 +26,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.prompt import system_text
+from quintet.engine.recalling import Recalling, Remembered
 from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.step import Step
@@ -45,6 +46,7 @@ class Loop:
         *,
         agents: Agents | None = None,
         results: Results | None = None,
+        recalling: Recalling | None = None,
     ) -> None:
         self._feed = feed
         self._surroundings = surroundings
@@ -56,6 +58,8 @@ class Loop:
         )
         self._agents = agents or Agents()
         self._around = Surroundings()
+        self._recalling = recalling
+        self._remembered = Remembered()
         self._answering = Answering(running.starter.answer_form)
         self._calls = Calls(feed, interactions, policy, checkpoints, running, subagents, results=results)
         self._context: Context | None = None
@@ -122,6 +126,8 @@ class Loop:
             await self._hear_hooks()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         self._around = await self._surroundings.look(settings.cwd)
+        if self._recalling is not None:
+            self._remembered = await self._recalling.before(running)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
         self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
@@ -164,6 +170,8 @@ class Loop:
                 model,
                 self._call_ids,
                 self._running.starter.spellings.own_names,
+                agent=self._running.agent.name,
+                restarts=self._running.starter.restarts,
             )
             chunks = self._models.provider.stream(request)
             try:
@@ -199,6 +207,8 @@ class Loop:
             plan_mode=running.planning,
             subagent=running.above is not None,
             answer_form=form.words if form else "",
+            memory=self._remembered.text,
+            missing=self._remembered.problem,
             named=running.starter.spellings.name_of,
         )
 
@@ -212,6 +222,7 @@ class Loop:
             tools=self._running.specs(),
             thread=self._running.thread.id,
             restarts=self._running.starter.restarts,
+            effort=self._running.starter.effort,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:

@@ -145,6 +145,7 @@ class Subagents:
             withheld=given.withheld,
             restarts=given.restarts,
             keeps_steers=given.keeps_steers,
+            effort=given.effort,
         )
 
     async def _report(self, child: Thread, ended: Turn) -> Report:

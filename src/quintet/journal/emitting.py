@@ -68,8 +68,10 @@ def _thread_updated(tx: Transaction, where: Thread | None, turn: str, payload: e
     here = _here(where)
     own = {n: v for n in ("title", "title_final") if (v := getattr(payload, n)) is not None}
     kept = {n: v for n in ("cwd", "agent", "model", "plan_mode") if (v := getattr(payload, n)) is not None}
+    if payload.metadata is not None:
+        own["metadata"] = {n: v for n, v in (here.metadata | payload.metadata).items() if v is not None}
     _touch(tx, here, settings=replace(here.settings, **kept), **own)
-    return payload, None
+    return replace(payload, thread=tx.any_thread(here.id)), None
 
 
 def _thread_deleted(tx: Transaction, where: Thread | None, turn: str, payload: ev.ThreadDeleted, seq: int) -> Kept:
@@ -110,6 +112,11 @@ def _compacted(tx: Transaction, where: Thread | None, turn: str, payload: ev.Com
     return payload, None
 
 
+def _recalled(tx: Transaction, where: Thread | None, turn: str, payload: ev.MemoryRecalled, seq: int) -> Kept:
+    _touch(tx, _here(where), recalled=payload.recall)
+    return payload, None
+
+
 def _turn_queued(tx: Transaction, where: Thread | None, turn: str, payload: ev.TurnQueued, seq: int) -> Kept:
     tx.rows.insert_turn(TurnRow(payload.turn, payload.turn.mode))
     _touch(tx, _here(where))
@@ -120,10 +127,11 @@ def _turn_started(tx: Transaction, where: Thread | None, turn: str, payload: ev.
     here = _here(where)
     row = turn_row(tx, turn)
     running = replace(row.turn, state=TurnState.RUNNING, started_ms=tx.now_ms, mode=payload.mode)
-    tx.rows.save_turn(replace(row, turn=running, started_seq=seq))
+    agent = payload.agent or row.turn.agent or here.settings.agent
+    tx.rows.save_turn(replace(row, turn=running, started_seq=seq, agent=agent))
     # A new turn makes a pending revert final: nobody can take back what it was built on.
     _touch(tx, here, owner=payload.owner, epoch=payload.epoch, active_turn=turn, view=settled(here.view))
-    return payload, None
+    return replace(payload, agent=agent), None
 
 
 def _cancel_requested(
@@ -140,10 +148,10 @@ def _turn_finished(tx: Transaction, where: Thread | None, turn: str, payload: ev
     ended = replace(row.turn, state=payload.state, finished_ms=tx.now_ms, error=payload.error)
     tx.rows.save_turn(replace(row, turn=ended))
     if here.active_turn == turn:
-        _touch(tx, here, owner="", active_turn="")
+        _touch(tx, here, owner="", active_turn="", ended_as=payload.state)
     else:
-        _touch(tx, here)
-    return payload, None
+        _touch(tx, here, ended_as=here.ended_as if here.active_turn else payload.state)
+    return replace(payload, agent=row.agent or row.turn.agent or here.settings.agent), None
 
 
 def _item_added(tx: Transaction, where: Thread | None, turn: str, payload: ev.ItemAdded, seq: int) -> Kept:
@@ -220,6 +228,7 @@ _PROJECTIONS: dict[type[AnyPayload], Callable[[Transaction, Thread | None, str, 
     ev.ThreadDeleted: _thread_deleted,
     ev.ViewChanged: _view_changed,
     ev.CompactionFinished: _compacted,
+    ev.MemoryRecalled: _recalled,
     ev.TurnQueued: _turn_queued,
     ev.TurnStarted: _turn_started,
     ev.TurnCancelRequested: _cancel_requested,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.errors import AlreadyResolved
 from quintet.domain.event import EffectUnknown, InteractionRequested, ThreadUpdated, TurnFinished, TurnQueued
 from quintet.domain.grant import Scope
 from quintet.domain.hook import HookEvent
@@ -217,7 +218,8 @@ async def test_a_child_asks_under_its_root_and_a_grant_of_the_root_holds_for_it(
         )
         both = [i.id for i in await two.interactions.pending(thread)]
     await soon(two.interactions.answer(both[0], Answer(Verdict.ALLOW, remember=Scope.THREAD), ME))
-    await soon(two.interactions.answer(both[1], Answer(Verdict.ALLOW), ME))
+    with pytest.raises(AlreadyResolved):  # what is remembered has answered it, too
+        await soon(two.interactions.answer(both[1], Answer(Verdict.ALLOW), ME))
     assert (await one.ended(started.turn.id)).state is TurnState.DONE
     assert put.count == 5, "the others were covered by what was remembered for the thread"
     assert len(await one.payloads(thread, InteractionRequested)) == 2

@@ -156,7 +156,6 @@ class Running:
                     continue
                 told = tree.take_known(entry)
                 if told is None:
-                    await self._flush()
                     told = await tree.take(entry)
                 if isinstance(entry.payload, Delta):
                     self._together += told  # pieces of text, which no client is spared
