@@ -23,6 +23,7 @@ WHY = {
     "cryptography": "seals stored keys",
     "fastjsonschema": "holds a model's answer to the form that was asked for",
     "h11": "HTTP as bytes, for the proxy of the sandbox and for web_fetch",
+    "httptools": "reads requests to the server, at the speed of a parser in C",
     "httpx2": "model providers over HTTP",
     "msgspec": "every event and item, to JSON and back",
     "pathspec": "the rules of .gitignore",

@@ -6,15 +6,11 @@ import asyncio
 import contextlib
 import os
 import resource
-import uuid
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from quintet.config import Config, command_hooks, home_directory, load_config, make_home
 from quintet.domain.agent import Agent, AgentsFound
@@ -23,13 +19,12 @@ from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import FileHistory, Journal, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.project import Profile
-from quintet.domain.thread import Thread, ThreadSettings
+from quintet.domain.thread import Handle, Thread
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.agents import Agents
 from quintet.engine.answer_form import AnswerForm
 from quintet.engine.checkpoints import Checkpoints
-from quintet.engine.commands import Commands, Deed, Named
 from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
@@ -71,7 +66,6 @@ from quintet.workspace.surroundings import WorkspaceSurroundings
 if TYPE_CHECKING:
     from quintet.engine.explaining import Explained
     from quintet.protocols.kward.session_files import SessionFiles as KwardFiles
-    from quintet.protocols.wire.house import House
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
 
@@ -109,8 +103,11 @@ class App:
         *,
         profile: Profile | None = None,
         secret_files: Sequence[str] = (),
+        skills_dirs: tuple[str, ...] = (),
     ) -> None:
-        """`profile` is the usual one, where that is not the home's own; `secret_files` hold another program's keys."""
+        """`profile` is the usual one, where that is not the home's own; `secret_files` hold another program's keys;
+        `skills_dirs` have skills of the person's for this run."""
+        self.skills_dirs = skills_dirs
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
@@ -140,7 +137,7 @@ class App:
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
         self.results = KeptResults(str(home))
-        self.hands = Hands(home, config, self.credentials, self.results)
+        self.hands = Hands(home, config, self.credentials, self.results, skills_dirs)
         self._agent_files = AgentFiles(str(home))
         self.agents = Agents(self._own_agents, self._agent_files.of_project)
         self.hooks = AllHooks(
@@ -158,7 +155,7 @@ class App:
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home)),
+            WorkspaceSurroundings(str(home), skills_dirs=skills_dirs),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
@@ -174,7 +171,8 @@ class App:
             "wire": lambda: self.wire_files,
             "kward": lambda: self.kward_files,
         }
-        mirrors = Mirrors(journal, writers, self.log.line)
+        names = {"wire": self._kimi_name} if config.mirrors.kimi == "all" else {}
+        mirrors = Mirrors(journal, writers, self.log.line, names)
         self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
 
     @cached_property
@@ -197,10 +195,15 @@ class App:
         files, index = DiskMirrorFiles(str(self.home / "run")), str(self.home / "cache" / "kward.json")
         return SessionFiles(self.journal, self.threads, files, self.log.line, index)
 
+    def _kimi_name(self, thread: Thread) -> Handle:
+        from quintet.protocols.wire.place import name_of, share_directory
+
+        return name_of(thread, share_directory(os.environ))
+
     def window(self, model: str) -> int | None:
         """How much the model can read; None for one that is not configured any more."""
         try:
-            return self.models.info(model).context_window
+            return self.models.info(model or self.models.default).context_window
         except QuintetError:
             return None
 
@@ -343,94 +346,6 @@ class App:
         await self.journal.close()
 
 
-class WireFlags(msgspec.Struct, frozen=True):
-    """What a Wire client's process was started with."""
-
-    work_dir: str
-    share_dir: str
-    session: str = ""
-    yolo: bool = False
-    model: str = ""
-    agent: Agent | None = None
-    skills_dirs: tuple[str, ...] = ()
-    unsupported: str = ""  # why no model can be used, where its kind is not known here
-    max_steps: int | None = None
-
-
-def wire_house(app: App, flags: WireFlags) -> House:
-    """The engine as a Wire client sees it: one thread, found by the client's own id, in its working directory."""
-    from quintet import __version__
-    from quintet.protocols.wire.house import ME, House
-    from quintet.protocols.wire.session_files import Place
-
-    place = Place(flags.share_dir, flags.work_dir, flags.session or str(uuid.uuid4()))
-
-    async def open_thread() -> Thread:
-        return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
-
-    async def leave() -> None:
-        await app.wire_files.leave(place)
-
-    def starter(
-        tools: Sequence[Tool],
-        *,
-        external_tools: Sequence[ToolSpec],
-        hooks: Sequence[HookSubscription],
-        withheld: Mapping[str, str],
-    ) -> Starter:
-        return app.starter(
-            ME,
-            mode=Mode.ALLOW if flags.yolo else Mode.ASK,
-            model=flags.model,
-            max_steps=flags.max_steps,
-            tools=tools,
-            external_tools=external_tools,
-            hooks=hooks,
-            withheld=withheld,
-            restarts=True,  # a StepRetry is its clients' cue to clear what they show
-            agent=flags.agent,
-            keeps_steers=False,  # a steer belongs to its turn alone
-        )
-
-    return House(
-        app.feed,
-        app.turns,
-        app.threads,
-        app.interactions,
-        open_thread=open_thread,
-        leave=leave,
-        starter=starter,
-        tools=lambda: app.tools,
-        version=__version__,
-        configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
-        window=app.window,
-        unsupported=flags.unsupported,
-        commands=Commands(lambda: _skill_commands(app, flags)),
-        log=app.log.line,
-    )
-
-
-def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
-    """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
-    agrees to what is in it."""
-    from quintet.workspace.skills import Skill, find_skills, given_skills, text_of
-
-    def command(skill: Skill) -> Named:
-        async def say(words: str) -> str:
-            if skill.of_project:
-                told = f"Read the skill {skill.name} with read_skill and do what it says."
-            else:
-                told = (await asyncio.to_thread(text_of, skill)).strip()
-            return f"{told}\n\nUser request:\n{words}" if words else told
-
-        described = "A skill of the project" if skill.of_project else skill.description
-        return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
-
-    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(flags.work_dir))}
-    found |= {skill.name: skill for skill in given_skills(flags.skills_dirs)}
-    return [command(skill) for _, skill in sorted(found.items())]
-
-
 def _key_names(config: Config) -> list[str]:
     """The variables that hold keys."""
     names = [provider.api_key_env for provider in config.providers.values()]
@@ -480,6 +395,7 @@ async def open_app(
     over: Callable[[Config], Config] = _as_it_is,
     profile: Profile | None = None,
     secret_files: Sequence[str] = (),
+    skills_dirs: tuple[str, ...] = (),
 ) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
 
@@ -493,7 +409,7 @@ async def open_app(
     config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
-        app = App(Path(directory), config, journal, profile=profile, secret_files=secret_files)
+        app = App(Path(directory), config, journal, profile=profile, secret_files=secret_files, skills_dirs=skills_dirs)
     except BaseException:
         await journal.close()
         raise

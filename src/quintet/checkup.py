@@ -168,7 +168,7 @@ class Checkup:
     def _port_rows(self) -> list[Row]:
         from urllib.parse import urlsplit
 
-        from quintet.rpc.http import bind
+        from quintet.rpc.http.binding import bind
         from quintet.workspace.port_check import look_at_ports
         from quintet.workspace.server_lock import announced
 
@@ -202,12 +202,10 @@ class Checkup:
         from quintet.journal.peeking import mirror_sizes
         from quintet.workspace.mirror_check import look_at_mirrors
 
-        unread = "config.toml has settings for them that this version does not read"
-        rows = [warn("mirrors", unread, "Remove [mirrors] from config.toml")] if self._config.mirrors else []
         try:
-            return rows + look_at_mirrors(mirror_sizes(Path(self._home)))
+            return look_at_mirrors(mirror_sizes(Path(self._home)))
         except QuintetError:
-            return rows  # the journal's own row says what is wrong with it
+            return []  # the journal's own row says what is wrong with it
 
 
 async def _in_thread(look: Callable[[], list[Row]]) -> list[Row]:

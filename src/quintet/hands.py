@@ -18,6 +18,7 @@ from quintet.workspace.paths import PathGuard
 from quintet.workspace.results import KeptResults
 
 if TYPE_CHECKING:
+    from quintet.engine.attachments import Attachments
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
     from quintet.workspace.plugin_commands import PluginCommands
@@ -26,11 +27,19 @@ if TYPE_CHECKING:
 
 
 class Hands:
-    def __init__(self, home: Path, config: Config, credentials: Credentials, results: KeptResults) -> None:
+    def __init__(
+        self,
+        home: Path,
+        config: Config,
+        credentials: Credentials,
+        results: KeptResults,
+        skills_dirs: tuple[str, ...] = (),
+    ) -> None:
         self.home = home
         self.config = config
         self.credentials = credentials
         self.results = results
+        self.skills_dirs = skills_dirs
         # A server that asks for no credentials sets this before the first turn: commands must not reach it.
         self.open_server = False
 
@@ -48,6 +57,7 @@ class Hands:
             search_key=self._search_key,
             results=self.results,
             seen=self.seen,
+            skills_dirs=self.skills_dirs,
         )
 
     @cached_property
@@ -62,6 +72,15 @@ class Hands:
         if search and search.credential:
             return self.credentials.get(search.credential)
         return os.environ.get(search.api_key_env, "") if search else ""
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        """Judged as what the tools read is: Quintet's own files and the person's secrets stay closed."""
+        from quintet.engine.attachments import Attachments
+        from quintet.workspace.attachments import WorkspaceAttachments
+        from quintet.workspace.sandbox.hidden import credential_places
+
+        return Attachments(WorkspaceAttachments(PathGuard(str(self.home), credential_places(os.environ))))
 
     @cached_property
     def background(self) -> Background:

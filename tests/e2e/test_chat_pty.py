@@ -73,6 +73,33 @@ def test_a_dumb_terminal_gets_lines_and_nothing_else(tmp_path: Path, typed: str)
     assert (tmp_path / "first").exists() == (typed == "y")
 
 
+def test_attached_files_go_with_the_next_thing_that_is_said_and_are_named_not_told(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", 'scope: turn\ntext: "the end"\n')
+    (tmp_path / "a.txt").write_text("alpha-content\n")
+    (tmp_path / "b c.txt").write_text("beta-content\n")
+    with at_pty(argv(tmp_path), tmp_path, TERM="dumb") as terminal:
+        terminal.until("/help lists commands")
+        terminal.type("/attach a.txt\n")
+        terminal.until("goes with what you say next: a.txt")
+        terminal.type("/attach /etc/passwd\n")
+        terminal.until("lies outside the workspace")
+        terminal.type("/attach 'b c.txt'\n")
+        terminal.until("goes with what you say next: a.txt, b c.txt")
+        terminal.type("look\n")
+        terminal.until("[attached: b c.txt]")
+        terminal.until("the end")
+        assert "alpha-content" not in terminal.shown
+        terminal.type("/attach a.txt\n/attach\n")
+        terminal.until("nothing is attached")
+        terminal.type("again\n")
+        terminal.until("the end")
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+    lines = quintet("events", "--json", home=home).lines
+    turns = [line["payload"]["turn"]["parts"] for line in lines if line["kind"] == "turn.queued"]
+    assert [[part.get("file", "") for part in parts] for parts in turns] == [["", "a.txt", "b c.txt"], [""]]
+
+
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_whoever_ends_it_leaves_the_terminal_as_it_was_and_a_finished_turn(

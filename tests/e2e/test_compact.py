@@ -40,3 +40,15 @@ def test_a_compaction_that_fails_says_why_and_exits_like_any_failed_model(tmp_pa
     (told,) = quintet("threads", "compact", thread, "--json", home=home).lines
     assert told["compaction"]["error"]["code"] == "provider_failed"
     assert told["turn"]["state"] == "failed"
+
+
+def test_the_offline_model_says_that_it_cannot_summarise_and_how_to_connect_one_that_can(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert quintet("run", "echo hello", home=home, cwd=tmp_path).code == 0
+    assert quintet("run", "-c", "echo again", home=home, cwd=tmp_path).code == 0
+    thread = quintet("threads", "list", "--json", home=home).lines[0]["id"]
+    done = quintet("threads", "compact", thread, home=home)
+    no_traceback(done)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("quintet: offline/offline is no language model and cannot summarise")
+    assert "docs/howto/connect-a-model.md" in done.err

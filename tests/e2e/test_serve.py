@@ -113,6 +113,10 @@ def test_a_server_ends_what_a_killed_process_left_when_it_starts(tmp_path: Path)
     assert (last["kind"], last["payload"]["state"]) == ("turn.finished", "interrupted")
 
 
-@pytest.mark.parametrize("words", [("--knp-port", "70000"), ("--knp-port", "x"), ("--host", "0.0.0.0")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [("--knp-port", "70000"), ("--knp-port", "x"), ("--host", "0.0.0.0", "--no-auth")],
+    ids=" ".join,
+)
 def test_addresses_that_cannot_be_served_are_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     one_line(quintet("serve", *words, home=write_home(tmp_path / "home")), 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -184,11 +185,12 @@ class Process:
 
     async def seen(self, match: Callable[[Event], bool], thread: str) -> Event:
         """The first matching event of the thread, now or soon."""
-
-        async def look() -> Event | None:
-            return next((e for e in await self.events(thread) if match(e)), None)
-
-        return await self.feed.until(match, look, LIMIT_S)
+        async with asyncio.timeout(LIMIT_S):
+            with self.feed.follow(0, root=thread) as following:
+                async for entry in following:
+                    if isinstance(entry, Event) and match(entry):
+                        return entry
+        raise AssertionError("the feed was closed")
 
     async def put(self, thread: str, *bodies: Body) -> Thread:
         """A thread of its own with these items, as an import would make it."""

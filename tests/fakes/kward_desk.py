@@ -18,11 +18,11 @@ from quintet.app import App
 from quintet.config import load_config
 from quintet.config.kward import Addresses
 from quintet.journal.opening import open_journal
-from quintet.kward_house import kward_house
-from quintet.kward_keeping import kward_keeping, opening
 from quintet.protocols.kward.server import connect
 from quintet.providers.oauth import OAuthClient
 from quintet.rpc.descriptor import socket_sink, socket_source
+from quintet.serving.kward import kward_house
+from quintet.serving.kward_keeping import kward_keeping, opening
 from tests.fakes.waiting import soon
 from tests.faults.processes import write_home
 

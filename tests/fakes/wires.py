@@ -24,3 +24,11 @@ def wire(
     given = {"timeout_s": 5.0, "idle_timeout_s": 5.0, "max_retries": RETRIES} | settings
     said = ProviderSettings(kind, url, **given)
     return HttpProvider("far", dialect_of(kind), said, KEY, lambda _: model or ModelInfo("far/m"), Pace(first_s=0.001))
+
+
+# How the fake server names its answers.
+NAMED = {
+    ProviderKind.OPENAI_CHAT: "chatcmpl-1",
+    ProviderKind.OPENAI_RESPONSES: "resp_1",
+    ProviderKind.ANTHROPIC: "msg_1",
+}

@@ -55,12 +55,16 @@ def prose(count: int, dice: random.Random) -> str:
 
 
 def script(number: int, dice: random.Random) -> str:
-    """A look at a file, a command behind the wall, a file written, an answer of two hundred words."""
+    """A look at a file, a command behind the wall, a file written, an answer of two hundred words.
+
+    The first command lasts until it is looked at, so that the thread that looks is there before anything is counted.
+    """
+    command = "sleep 1; wc -w notes.txt" if number == 0 else "wc -w notes.txt"
     said = "\n".join(f"text: {word} " for word in prose(200, dice).split())
     content = json.dumps({"path": f"made{number % 7}.txt", "content": prose(60, dice)})
     return (
         'scope: turn\nthink: Let me look.\ntool_call: read {"path": "notes.txt"}\n'
-        'tool_call: shell {"command": "wc -w notes.txt"}\n---\n'
+        f'tool_call: shell {{"command": "{command}"}}\n---\n'
         f"tool_call: write {content}\n---\n{said}\n"
     )
 

@@ -92,7 +92,7 @@ def lone_surrogate(rng: random.Random) -> Bad:
     half = rng.choice(["\\ud800", "\\udc00", "\\udfff\\ud800", "x\\ud83d"])
     word, where = rng.choice([("prompt", "user_input"), ("steer", "user_input"), ("initialize", "protocol_version")])
     line = f'{{"jsonrpc":"2.0","id":"p1","method":"{word}","params":{{"{where}":"{half}"}}}}'
-    return Bad(line.encode(), (PARSE,))
+    return Bad(line.encode(), (PARAMS,), "p1")
 
 
 # --- JSON, but no message ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 from quintet import config
 from quintet.cli import COMMANDS, exits
 from quintet.cli.docs import renewed
-from quintet.cli.invoke import common_flags
+from quintet.cli.parser import actions_of, common_flags
 from quintet.providers.settings import ModelSettings, ProviderSettings
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +65,13 @@ def test_every_relative_link_leads_somewhere(name: str) -> None:
     assert not broken
 
 
+def test_the_index_of_the_documentation_names_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    named = {(index.parent / t).resolve() for t in re.findall(r"\]\(([^)\s#]+\.md)[^)]*\)", prose(index))}
+    pages = {p for p in PAGES if p.is_relative_to(index.parent) and p.parent.name != "decisions"} - {index}
+    assert pages <= named, "docs/README.md lists all pages but the decisions, which have an index of their own"
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     seen, waiting = set(), [ROOT / "README.md"]
     while waiting:
@@ -81,13 +88,6 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(parents=[common_flags()])
     importlib.import_module(f"quintet.cli.{command}").add_flags(parser, common_flags())
     return parser
-
-
-def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
 
 
 def code_of(page: Path) -> Iterator[str]:
@@ -169,7 +169,7 @@ def test_the_tour_works_as_typed(tmp_path: Path) -> None:
 def test_every_configuration_key_is_documented() -> None:
     text = (ROOT / "docs" / "config.md").read_text()
     structs = (config.Policy, config.Projects, config.Sandbox, config.Limits, config.McpServer, config.Hook)
-    structs += (config.Agent, config.Retention, ProviderSettings, ModelSettings)
+    structs += (config.Agent, config.Retention, config.Server, ProviderSettings, ModelSettings)
     keys = {f.name for s in structs for f in msgspec.structs.fields(s)}
     tables = {f.name for f in msgspec.structs.fields(config.Config)} - {"warnings"}
     assert not {k for k in keys if f"`{k}`" not in text}

@@ -54,6 +54,8 @@ READERS = {
     "providers/attempts.py": "a server may name the moment to come back as a date",
     "engine/spending.py": "days",
     "engine/statistics.py": "days",
+    "rpc/http/access.py": "dates lines",
+    "serving/door.py": "failed attempts outlive the server; those dated in the future are forgotten",
 }
 
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "policy": "what would be said to a call, and why: policy explain shell 'git push'",
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
     "serve": "start the server",
+    "url": "where the server is, ready to paste; --rotate gives it another token",
     "wire": "speak Kimi Wire on stdin and stdout, for clients that start it",
     "kward": "speak Kward RPC on stdin and stdout, for clients that start it",
     "doctor": "what works here, what does not, and the command that mends it",
@@ -31,7 +32,7 @@ COMMANDS = {
     "version": "version, home directory, log",
 }
 # What people type who know other programs, or the action and not its command.
-_MEANT = {
+MEANT = {
     "restore": "backup --help",
     "import": "threads import",
     "export": "threads export",
@@ -42,7 +43,29 @@ _MEANT = {
     "allow": "approvals allow",
     "deny": "approvals deny",
     "login": "auth set",
+    "key": "auth set",
+    "ask": "run",
+    "exec": "run",
+    "tour": "demo",
+    "continue": "run --continue",
+    "list": "threads list",
+    "sessions": "threads list",
+    "history": "threads list",
+    "show": "threads show",
+    "cancel": "threads cancel",
+    "steer": "threads steer",
+    "compact": "threads compact",
+    "revert": "undo",
+    "redo": "undo --redo",
+    "rules": "approvals rules",
+    "cost": "stats",
+    "usage": "stats",
+    "log": "events",
+    "check": "doctor",
+    "status": "doctor",
+    "start": "serve",
     "config": "version",
+    "token": "url --help",
 }
 
 
@@ -65,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if words == ["--version"]:
+    if words in (["--version"], ["-V"]):
         from quintet import __version__
 
         print(f"quintet {__version__}")
@@ -77,7 +100,7 @@ def _run(words: list[str]) -> int:
     if name is None and not {"-h", "--help"} & set(words):
         from quintet.cli.invoke import invoke
 
-        return invoke("overview", [*words, "overview"])
+        return invoke("overview", ["overview", *words])
     if name not in COMMANDS or (words and words[0] in ("-h", "--help")):
         return _help(name if words and words[0] not in ("-h", "--help") else None, words)
     from quintet.cli.invoke import invoke
@@ -107,18 +130,26 @@ def _command(words: list[str]) -> str | None:
 
 
 def _help(unknown: str | None, words: list[str]) -> int:
+    from quintet.cli import last_resort
+
     if unknown is not None or (words and words[0] not in ("-h", "--help")):
         import difflib
 
-        from quintet.cli.last_resort import tell
-
-        meant = _MEANT.get(unknown or "")
-        near = [meant] if meant else difflib.get_close_matches(unknown or "", COMMANDS, n=1)
+        meant = MEANT.get(unknown or "")
+        near = [meant] if meant else difflib.get_close_matches(unknown or "", [*COMMANDS, "--help", "help"], n=1)
         hint = f"Did you mean `quintet {near[0]}`?" if near else "See `quintet --help`."
-        tell(f"quintet: there is no command {(unknown or words[0])!r}. {hint}")
+        last_resort.tell(f"quintet: there is no command {(unknown or words[0])!r}. {hint}")
         return 2
-    print("Quintet: one coding-agent server that every front end can use.\n")
-    for name, summary in COMMANDS.items():
-        print(f"  quintet {name:<10} {summary}")
-    print("\nEverywhere: --home DIR, --json, --no-color. `quintet COMMAND --help` says more.")
+    from quintet.cli.terminal import OutputFailed, Screen
+
+    screen = Screen()
+    try:
+        screen.row("Quintet: one coding-agent server that every front end can use.")
+        screen.line()
+        for name, summary in COMMANDS.items():
+            screen.row(f"  quintet {name:<10} ", summary)
+        screen.line()
+        screen.row("Everywhere: --home DIR, --json, --no-color. `quintet COMMAND --help` says more.")
+    except OutputFailed as failed:
+        return last_resort.unwritable(failed.error)
     return 0

@@ -23,7 +23,7 @@ async def run(invocation: Invocation) -> int:
         if invocation.json:
             invocation.screen.raw(encode_line(msgspec.to_builtins(agent)))
         else:
-            invocation.screen.line(_line(agent))
+            invocation.screen.row(f"{safe_line(agent.name):<16} ", _line(agent))
     for name, words in found.problems:
         invocation.screen.note(f"{safe_line(name)} cannot be used: {safe_line(words)}")
     for note in found.notes:
@@ -38,4 +38,4 @@ def _line(agent: Agent) -> str:
         bounds.append(f"tools {', '.join(agent.tools) or 'none'}")
     words = "; ".join(word for word in bounds if word)
     source = agent.source or "built in"
-    return safe_line(f"{agent.name:<16} {agent.description}{f' [{words}]' if words else ''} ({source})")
+    return safe_line(f"{agent.description}{f' [{words}]' if words else ''} ({source})")

@@ -9,6 +9,7 @@ from quintet.app import App
 from quintet.cli.event_json import encode_line, interaction_json, iso
 from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation
+from quintet.cli.parser import actions
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
 from quintet.domain.grant import Grant, GrantOffer, Scope
@@ -21,11 +22,7 @@ ME = local("cli")
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    def action(name: str, summary: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=summary, description=summary, parents=[common])
-
+    action = actions(parser, common)
     action("list", "open requests of all threads and protocols")
     allowing = action("allow", "let it happen")
     allowing.add_argument("interaction", help="id, or enough of its end to be the only one")
@@ -99,7 +96,7 @@ def _approval_lines(approval: Approval, remember_by: str) -> list[str]:
     )
     lines += [f"  note: {shown_line(note)}" for note in approval.notes]
     lines += [f"  | {line}" for line in shown(approval.plan).split("\n")] if approval.plan else []
-    lines += [f"  {line}" for line in shown(approval.diff).split("\n")] if approval.diff else []
+    lines += [f"  {line}" for line in shown(approval.diff).rstrip("\n").split("\n")] if approval.diff else []
     if approval.offers:
         # The offers differ only in how far they reach.
         first = approval.offers[0]
@@ -149,11 +146,10 @@ async def _rules(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(encode_line(grant))
         return 0
     for rule in rules:
-        invocation.screen.line(
-            f'{safe_line(rule.file) or "config.toml":<15} {rule.judgement:<6} "{safe_line(rule.text)}"'
-        )
+        where = safe_line(rule.file) or "config.toml"
+        invocation.screen.row(f"{where:<15} {rule.judgement:<6} ", f'"{safe_line(rule.text)}"')
     for grant in grants:
-        invocation.screen.line(f"{grant.id}  allow  {safe_line(_words(grant))}")
+        invocation.screen.row(f"{grant.id}  allow  {safe_line(_words(grant))}")
     if not grants and not rules:
         invocation.screen.note("No rules and no grants: each protocol's own mode decides.")
     return 0

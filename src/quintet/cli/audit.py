@@ -9,6 +9,7 @@ from quintet.cli import exits
 from quintet.cli.event_json import encode_line, iso
 from quintet.cli.events import gist
 from quintet.cli.invoke import Invocation
+from quintet.cli.parser import actions
 from quintet.cli.progress import Progress
 from quintet.cli.terminal import safe_line
 from quintet.domain.audit import BEGUN, AuditRow, Verified
@@ -20,13 +21,12 @@ PAGE = 500
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    verify = "look at every link of the chain, and at the events it speaks of"
-    verifying = actions.add_parser("verify", help=verify, description=verify, parents=[common])
+    action = actions(parser, common)
+    verifying = action("verify", "look at every link of the chain, and at the events it speaks of")
     verifying.add_argument(
         "--expect", default="", metavar="NUMBER:LINK", help="a head noted earlier, which must still be in the chain"
     )
-    listing = actions.add_parser("list", help="its rows, oldest first", parents=[common])
+    listing = action("list", "its rows, oldest first")
     listing.add_argument("--after", type=int, default=0, metavar="NUMBER", help="only rows behind this one")
     listing.add_argument("--thread", default="", help="only rows of this thread")
 
@@ -42,7 +42,7 @@ async def _verify(invocation: Invocation, app: App) -> int:
         invocation.screen.raw(encode_line(_verified_json(found)))
     else:
         for line in _words(found):
-            invocation.screen.line(line)
+            invocation.screen.row(line)
     return exits.DONE if found.whole else exits.STORAGE
 
 
@@ -102,6 +102,4 @@ def _show(invocation: Invocation, row: AuditRow, event: Event | None) -> None:
         invocation.screen.raw(encode_line({"v": 1, **known, **digests}))
     else:
         words = safe_line(gist(event)) if event else ""
-        invocation.screen.line(
-            f"{row.number}  {iso(row.at_ms)[:19]}  {row.thread or '-'}  {row.kind}  {words}".rstrip()
-        )
+        invocation.screen.row(f"{row.number}  {iso(row.at_ms)[:19]}  {row.thread or '-'}  {row.kind}  {words}".rstrip())

@@ -14,6 +14,7 @@ from quintet.cli.amounts import prices
 from quintet.cli.event_json import encode_line
 from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation
+from quintet.cli.parser import actions
 from quintet.domain.errors import Invalid, NotConfigured, NotFound
 from quintet.providers.key_trial import KeyTrial, try_key
 from quintet.providers.settings import ProviderKind
@@ -22,11 +23,7 @@ LONGEST_KEY = 16_384
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True)
-
-    def action(name: str, summary: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=summary, description=summary, parents=[common])
-
+    action = actions(parser, common)
     setting = action("set", "try a key with a real call and store it; asked for without showing it, or read from stdin")
     setting.add_argument("provider", help="its name, as in config.toml or `quintet models`")
     setting.add_argument("--no-test", action="store_true", help="store it without trying it")
@@ -125,7 +122,7 @@ def _tell(invocation: Invocation, app: App, name: str, model: str, trial: KeyTri
         invocation.screen.raw(encode_line(row))
         return
     tested = "The key works." if trial is not None else "The key was not tried."
-    invocation.screen.line(f"{tested} Stored for {name}: {kept}.")
+    invocation.screen.row(f"{tested} Stored for {name}: {kept}.")
     if model:
         invocation.screen.line(f'Try: quintet run -m {model} "hello"   ({prices(app.models.info(model))} per million)')
     counting = [s.value for s in app.models.key_sources(name)] if name in app.models.providers() else []
@@ -143,7 +140,7 @@ async def _list(invocation: Invocation, app: App) -> int:
             sealed = {True: ", encrypted", False: ", not encrypted", None: ""}[row["sealed"]]
             places = [f"{s}{sealed if s == 'stored' else ''}" for s in row["keys"]]
             unused = "" if row["known"] else "  (no provider of this name)"
-            invocation.screen.line(f"{row['provider']:<16} {'; then '.join(places)}{unused}")
+            invocation.screen.row(f"{row['provider']:<16} ", f"{'; then '.join(places)}{unused}")
     if not rows and not invocation.json:
         invocation.screen.note("No keys. Store one with `quintet auth set anthropic`.")
     return 0

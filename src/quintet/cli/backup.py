@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -67,5 +68,7 @@ def _lines(path: str, size: int, found: Found) -> list[str]:
     if not found.whole:
         why = found.wrong or "some rows do not match their checksums"
         lines.append(f"The journal is DAMAGED ({why}); the backup holds it as it is. Run `quintet repair --dry-run`.")
-    lines.append(f"To use it: mkdir -m 700 NEW && tar -xf {path} -C NEW && quintet threads list --home NEW")
+    lines.append(
+        f"To use it: mkdir -m 700 NEW && tar -xf {shlex.quote(path)} -C NEW && quintet threads list --home NEW"
+    )
     return lines

@@ -18,7 +18,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from quintet.cli import COMMANDS, docs_wire, exits
-from quintet.cli.words import actions_of, own_arguments, parser_of
+from quintet.cli.parser import actions_of
+from quintet.cli.words import own_arguments, parser_of
 from quintet.domain.errors import QuintetError, all_error_classes
 from quintet.domain.event import KINDS, Kind
 

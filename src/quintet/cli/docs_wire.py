@@ -9,6 +9,7 @@ import msgspec
 
 from quintet.domain.errors import all_error_classes
 from quintet.engine.commands import BUILT_IN
+from quintet.protocols.wire import asked
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.errors import errors
 from quintet.protocols.wire.gate import DROPPED, SINCE
@@ -64,7 +65,7 @@ def _payload(name: str) -> str | None:
         return "(nothing)"
     if name == "ContentPart":
         return "by `type`: " + ", ".join(f"`{part.__struct_config__.tag}`" for part in get_args(wire.ContentPart))
-    form = getattr(wire, name, None)
+    form = getattr(wire, name, None) or getattr(asked, name, None)
     return _fields(form) if form is not None else None
 
 

@@ -14,6 +14,7 @@ from quintet.checkup import Checkup
 from quintet.cli import exits, last_resort
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
+from quintet.cli.layout import UNDER
 from quintet.cli.progress import Progress
 from quintet.config import home_directory
 from quintet.domain.checkup import Health, Row
@@ -23,6 +24,7 @@ from quintet.journal.clock import SystemClock
 VERSION = 1  # of the JSON
 _STORAGE = ("home", "writing", "file system", "disk", "journal", "audit chain", "kept contents")
 _WIDTH = 27
+NARROW = 2 * (_WIDTH + 8)  # columns; below that what is said of a row stands under its name
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -102,13 +104,15 @@ def _has_journal(home: str) -> bool:
 def _show(invocation: Invocation, rows: list[Row], done: list[str]) -> None:
     screen = invocation.screen
     for words in done:
-        screen.line(f"fixed  {words}")
+        screen.row("fixed  ", words)
     for row in rows:
-        screen.line(f"{row.health.value:<6} {row.name:<{_WIDTH}} {row.detail}")
+        screen.row(f"{row.health.value:<6} {row.name:<{_WIDTH}} ", row.detail)
         if row.fix:
-            screen.line(f"{'':<{_WIDTH + 7}} {'better' if row.health is Health.OK else 'fix'}: {row.fix}")
+            words = f"{'better' if row.health is Health.OK else 'fix'}: {row.fix}"
+            narrow = 0 < screen.columns < NARROW
+            screen.row(" " * (UNDER if narrow else _WIDTH + 8), words)
     screen.line()
-    screen.line(_sum(rows, fixed=bool(done)))
+    screen.row(_sum(rows, fixed=bool(done)))
 
 
 def _sum(rows: list[Row], *, fixed: bool) -> str:

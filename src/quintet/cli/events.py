@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from quintet.cli.event_json import event_line, gap_cursors, iso
 from quintet.cli.invoke import Invocation
@@ -27,15 +28,22 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--follow", "-f", action="store_true", help="stay and show what happens next")
     parser.add_argument("--thread", default="", help="only this thread and its subagents")
     parser.add_argument("--after", default="", metavar="CURSOR", help="only what came after this cursor")
+    parser.add_argument("--url", default="", help="follow a server somewhere, instead of this home's journal")
 
 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
+    if flags.url:
+        from quintet.cli.remote_events import follow
+
+        return await follow(invocation)
     async with invocation.open() as app:
         root = (await app.threads.get(await app.threads.find(flags.thread))).thread.root if flags.thread else ""
         cursor = parse(flags.after) if flags.after else None
         if flags.follow:
             # Without a cursor a follower begins with what happens next.
+            if not invocation.json and sys.stderr.isatty():
+                invocation.screen.note("What happens next is shown here; Ctrl-C leaves.")
             entries = aiter(app.feed.follow(None if cursor is None else first_seq_to_read(cursor), root=root))
         else:
             entries = replay(app.journal, first_seq_to_read(cursor or 0), root)
@@ -53,7 +61,7 @@ def _show(invocation: Invocation, entry: Event | Gap) -> None:
         invocation.screen.line(f"--- deltas from {first} to {last} are no longer kept ---")
     else:
         words = safe_line(gist(entry))
-        invocation.screen.line(
+        invocation.screen.row(
             f"{public_number(entry.seq)}  {iso(entry.at_ms)[11:23]}  {entry.thread}  {entry.kind}  {words}"
         )
 

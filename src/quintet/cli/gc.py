@@ -27,7 +27,7 @@ async def run(invocation: Invocation) -> int:
         invocation.screen.raw(encode_line({**msgspec.structs.asdict(report), **swept}))
     else:
         freed = report.bytes_freed / 1024
-        invocation.screen.line(f"Pruned {report.deltas} deltas and {report.signals} signals, freed {freed:.0f} KiB.")
-        invocation.screen.line(f"Let go of {blobs} contents no checkpoint needs, freed {size / 1024:.0f} KiB.")
-        invocation.screen.line(f"Let go of {results} results of deleted threads, freed {result_size / 1024:.0f} KiB.")
+        invocation.screen.row(f"Pruned {report.deltas} deltas and {report.signals} signals, freed {freed:.0f} KiB.")
+        invocation.screen.row(f"Let go of {blobs} contents no checkpoint needs, freed {size / 1024:.0f} KiB.")
+        invocation.screen.row(f"Let go of {results} results of deleted threads, freed {result_size / 1024:.0f} KiB.")
     return 0

@@ -10,15 +10,17 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from quintet.cli import exits, last_resort
-from quintet.cli.terminal import OutputFailed, Screen, safe, safe_line
+from quintet.cli.parser import Parser, common_flags, flags_of
+from quintet.cli.terminal import OutputFailed, Screen, one_line
 from quintet.domain.errors import Invalid, QuintetError
 
 if TYPE_CHECKING:
     from quintet.app import App
 
+ALONE = "overview"  # what `quintet` without a command runs
 LARGEST_NUMBER = 1_000_000
 LONGEST_S = 365 * 86_400
 Command = Callable[["Invocation"], Coroutine[Any, Any, int]]
@@ -43,24 +45,6 @@ class Invocation:
                 for warning in app.warnings:
                     self.screen.note(f"quintet: {warning}")
             yield app
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        last_resort.tell(f"{self.prog}: {safe_line(message)}. See `{self.prog} --help`.")
-        sys.exit(exits.USAGE)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """argparse's own would swallow that its help could not be written."""
-        (file or sys.stdout).write(message)
-
-
-def common_flags() -> _Parser:
-    common = _Parser(add_help=False)
-    common.add_argument("--home", default=argparse.SUPPRESS, help="Quintet's directory (else QUINTET_HOME)")
-    common.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer in JSON")
-    common.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help="no colours")
-    return common
 
 
 def positive(text: str) -> int:
@@ -109,17 +93,13 @@ def invoke(name: str, words: list[str]) -> int:
 def parse(module: ModuleType, name: str, words: list[str]) -> argparse.Namespace:
     """The flags of a command; what is not understood ends in SystemExit, after it was told."""
     common = common_flags()
-    parser = _Parser(prog="quintet", parents=[common], add_help=False)
-    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    own = subparsers.add_parser(name, parents=[common], description=module.__doc__)
+    parser = Parser(prog="quintet", parents=[common], add_help=False)
+    # Without a name given argparse would lay out its help first, to find one.
+    subparsers = parser.add_subparsers(dest="command", required=True, parser_class=Parser, prog="quintet")
+    typed = "quintet" if name == ALONE else f"quintet {name}"
+    own = subparsers.add_parser(name, prog=typed, parents=[common], description=module.__doc__)
     module.add_flags(own, common)
-    flags, unknown = parser.parse_known_args(words)
-    if unknown:
-        own.error(f"unrecognized arguments: {' '.join(unknown)}")
-    for flag, default in (("home", None), ("json", False), ("no_color", False)):
-        if not hasattr(flags, flag):
-            setattr(flags, flag, default)
-    return flags
+    return flags_of(parser, own, words)
 
 
 def run_guarded(command: Command, invocation: Invocation) -> int:
@@ -127,7 +107,8 @@ def run_guarded(command: Command, invocation: Invocation) -> int:
     try:
         return asyncio.run(_quietly(command, invocation))
     except QuintetError as error:
-        last_resort.tell(_json(error) if invocation.json else f"quintet: {safe(f'{error.line()} ({error.docs})')}")
+        words = f"quintet: {error.line()} ({error.docs})"
+        last_resort.tell(_json(error) if invocation.json else one_line(words, sys.stderr))
         return exits.BY_CODE[error.code]
     except KeyboardInterrupt:
         return exits.INTERRUPTED

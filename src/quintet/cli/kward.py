@@ -22,9 +22,9 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 async def run(invocation: Invocation) -> int:
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
-    from quintet.kward_house import kward_house
-    from quintet.kward_keeping import kward_keeping, opening
     from quintet.protocols.kward.server import connect
+    from quintet.serving.kward import kward_house
+    from quintet.serving.kward_keeping import kward_keeping, opening
 
     cwd = directory("")
     async with open_app(invocation.home, "kward", **opening()) as app, kward_keeping(app) as keeping:

@@ -6,7 +6,8 @@ import argparse
 import sys
 
 from quintet.cli import COMMANDS, exits
-from quintet.cli.words import actions_of, own_arguments, parser_of
+from quintet.cli.parser import actions_of
+from quintet.cli.words import own_arguments, parser_of
 from quintet.domain.errors import all_error_classes
 
 _HEAD = """.\\" Made by `make docs` from the program's own parsers: change those.

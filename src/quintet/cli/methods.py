@@ -22,7 +22,7 @@ async def run(invocation: Invocation) -> int:
             if invocation.json:
                 invocation.screen.raw(encode_line({"protocol": protocol, "title": title, "methods": count}))
                 continue
-            invocation.screen.line(f"{protocol:<11} {title}: {count or 'no'} methods served")
+            invocation.screen.row(f"{protocol:<11} ", f"{title}: {count or 'no'} methods served")
         return 0
     if name not in PROTOCOLS:
         raise NotFound(f"There is no protocol {name!r}.", next_step=f"Choose one of {', '.join(PROTOCOLS)}.")
@@ -31,7 +31,7 @@ async def run(invocation: Invocation) -> int:
         if invocation.json:
             invocation.screen.raw(encode_line({"method": method, "summary": summary}))
         else:
-            invocation.screen.line(f"{method:<32} {summary}")
+            invocation.screen.row(f"{method:<32} ", summary)
     if not rows and not invocation.json:
         invocation.screen.note(f"{PROTOCOLS[name]} is not served by this version.")
     return 0

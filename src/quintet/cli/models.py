@@ -53,16 +53,17 @@ def _list(invocation: Invocation, app: App) -> int:
         elif lacks:
             others.append((provider, lacks))
         else:
-            screen.line(_head(app, provider, source, references))
+            screen.row(_head(app, provider, source, references))
             for reference in references:
-                screen.line(_line(app, reference))
+                screen.row(*_line(app, reference))
                 reported = reported or table.info(reference).price_reported
             if not references:
-                screen.line(f"    {provider}/MODEL  any model it serves, by its own name")
+                screen.row(f"    {provider}/MODEL  any model it serves, by its own name")
     if others and not invocation.json:
-        screen.line("\nWould need something first:")
+        screen.line()
+        screen.row("Would need something first:")
         for provider, lacks in others:
-            screen.line(f"  {provider}: {lacks}")
+            screen.row(f"  {provider}: {lacks}")
     if not invocation.json:
         _hint(invocation, app, reported=reported)
     return 0
@@ -75,12 +76,12 @@ def _head(app: App, provider: str, source: str, references: tuple[str, ...]) -> 
     return f"{provider}  ({', '.join(notes)})" if notes else provider
 
 
-def _line(app: App, reference: str) -> str:
+def _line(app: App, reference: str) -> tuple[str, str]:
     info = app.models.info(reference)
     can = [word for word, has in (("images", info.vision), ("reasoning", info.reasoning)) if has]
     window = f"{tokens(info.context_window)} context" if info.context_window else "context unknown"
     mark = "*" if reference == app.models.default else " "
-    return f"  {mark} {reference:<38} {window:<16} {prices(info):<44} {', '.join(can)}".rstrip()
+    return f"  {mark} {reference:<38} ", f"{window:<16} {prices(info):<44} {', '.join(can)}".rstrip()
 
 
 def _hint(invocation: Invocation, app: App, *, reported: bool) -> None:
@@ -139,9 +140,9 @@ def _show(invocation: Invocation, server: LocalServer) -> None:
     screen = invocation.screen
     screen.line(f"{TITLES[server.kind]} at {server.url}")
     if server.problem:
-        screen.line(f"    {server.problem}")
+        screen.row(f"    {server.problem}")
     for model in server.models:
-        screen.line(f"    {model.name:<38} {_context(model)}")
+        screen.row(f"    {model.name:<38} ", _context(model))
     if server.left_out:
         screen.line(f"    and {server.left_out} more")
 

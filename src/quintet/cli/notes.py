@@ -16,6 +16,7 @@ from quintet.domain.hook import HookAction
 from quintet.domain.interaction import Decision, Verdict
 from quintet.domain.principal import ENGINE
 from quintet.domain.shown import shown_line
+from quintet.domain.turn import TurnState
 from quintet.engine.interactions import OnAsk
 
 _SILENCES = {
@@ -62,6 +63,13 @@ def compaction_words(finished: CompactionFinished) -> str:
         return f"compaction failed: {finished.error.message}"
     size = f"about {finished.tokens_before:,} tokens are {finished.tokens_after:,} now"
     return f"compacted: {size}" if finished.summary_item else f"old results left out of the model's view: {size}"
+
+
+def ended(state: TurnState, why: str, turn: str = "The turn") -> str:
+    """How a turn ended. `why` may begin with just that, and is not said twice."""
+    if why.startswith(f"The turn was {state}"):
+        return f"{turn}{why.removeprefix('The turn')}"
+    return f"{turn} ended as {state}: {why}" if why else f"{turn} ended as {state}."
 
 
 def decided(decision: Decision) -> str:

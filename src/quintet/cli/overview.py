@@ -40,6 +40,7 @@ class Overview(msgspec.Struct):
     bubblewrap: bool = False
     server: str = ""
     problem: str = ""
+    newest_is_here: bool = False  # the newest thread works in this directory
 
     @property
     def connected(self) -> bool:
@@ -48,18 +49,21 @@ class Overview(msgspec.Struct):
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    """Only the common flags."""
+    parser.add_argument("--version", action="store_true", help="the version, in one line")
 
 
 async def run(invocation: Invocation) -> int:
+    if invocation.flags.version:
+        invocation.screen.line(f"quintet {__version__}")
+        return 0
     state = look(home_directory(invocation.home, os.environ))
     following = next_commands(state)
     if invocation.json:
         facts = {"v": VERSION, "quintet": __version__, **msgspec.structs.asdict(state)}
         invocation.screen.raw(encode_line({**facts, "next": [command for command, _ in following]}))
         return 0
-    for line in _lines(state, following):
-        invocation.screen.line(line)
+    for head, text in _lines(state, following):
+        invocation.screen.row(head, text)
     return 0
 
 
@@ -77,6 +81,7 @@ def look(home: str) -> Overview:
         state.problem = error.message
     try:
         state.threads = glance(Path(home))
+        state.newest_is_here = state.threads is not None and state.threads.newest_cwd == _here()
     except QuintetError as error:
         state.problem = error.message
     try:
@@ -89,6 +94,13 @@ def look(home: str) -> Overview:
     said = announced(Path(home)).get("knp")
     state.server = str(said.get("url", "")) if isinstance(said, dict) else ""
     return state
+
+
+def _here() -> str:
+    try:
+        return os.path.realpath(os.getcwd())
+    except FileNotFoundError:
+        return ""  # it is gone
 
 
 def _models(state: Overview, config: Config) -> None:
@@ -118,7 +130,7 @@ def next_commands(state: Overview) -> list[tuple[str, str]]:
         (not state.connected, "quintet models --local", "models of this machine, with the lines to paste"),
         (not state.bubblewrap, "quintet doctor", "why commands run without a wall, and what mends it"),
         (state.connected, 'quintet run "explain this repository"', "one turn, here"),
-        (threads.threads > 0, 'quintet run -c "go on"', "go on with the newest thread here"),
+        (state.newest_is_here, 'quintet run -c "go on"', "go on with the newest thread here"),
         (True, "quintet threads list", "what there is"),
         (True, "quintet doctor", "whether everything works here"),
         (True, "quintet --help", "all commands"),
@@ -130,22 +142,23 @@ def next_commands(state: Overview) -> list[tuple[str, str]]:
     return list(chosen.items())[:NEXT]
 
 
-def _lines(state: Overview, following: list[tuple[str, str]]) -> list[str]:
+def _lines(state: Overview, following: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What stands before each line, and the line."""
     width = max(len(command) for command, _ in following)
     return [
-        f"Quintet {__version__}: one coding-agent server that every front end can use.",
-        "",
-        f"  home     {safe_line(_short(state.home))}{'' if state.there else '  (made when it is first needed)'}",
-        f"  threads  {_threads(state)}",
-        f"  model    {_model(state)}",
-        f"  sandbox  {_sandbox(state)}",
-        f"  server   {state.server or 'none runs (none is needed)'}",
-        *([f"  problem  {safe_line(_short(state.problem))}"] if state.problem else []),
-        "",
-        "Next:",
-        *(f"  {command:<{width}}  {why}" for command, why in following),
-        "",
-        "All commands: quintet --help",
+        (f"Quintet {__version__}: one coding-agent server that every front end can use.", ""),
+        ("", ""),
+        ("  home     ", f"{safe_line(_short(state.home))}{'' if state.there else '  (made when it is first needed)'}"),
+        ("  threads  ", _threads(state)),
+        ("  model    ", _model(state)),
+        ("  sandbox  ", _sandbox(state)),
+        ("  server   ", state.server or "none runs (none is needed)"),
+        *([("  problem  ", safe_line(_short(state.problem)))] if state.problem else []),
+        ("", ""),
+        ("Next:", ""),
+        *((f"  {command:<{width}}  ", why) for command, why in following),
+        ("", ""),
+        ("All commands: quintet --help", ""),
     ]
 
 

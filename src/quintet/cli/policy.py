@@ -7,6 +7,7 @@ from typing import Any
 
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation, directory
+from quintet.cli.parser import actions
 from quintet.cli.terminal import safe_line
 from quintet.domain.shown import shown_line
 from quintet.domain.turn import Mode
@@ -15,9 +16,8 @@ from quintet.engine.policy import Verdict
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    summary = "whether a call would be allowed, asked about or denied, and why"
-    explaining = actions.add_parser("explain", help=summary, description=summary, parents=[common])
+    action = actions(parser, common)
+    explaining = action("explain", "whether a call would be allowed, asked about or denied, and why")
     explaining.add_argument("tool", help="shell, write, read, web_fetch, …")
     explaining.add_argument("words", nargs="*", help="the command, path or address; or all arguments as a JSON object")
     explaining.add_argument("--cwd", default="", help="working directory of the call (else the current one)")
@@ -35,7 +35,7 @@ async def run(invocation: Invocation) -> int:
         invocation.screen.raw(encode_line(_json(found, top)))
     else:
         for line in _lines(found, top):
-            invocation.screen.line(line)
+            invocation.screen.row(line)
     return 0
 
 

@@ -44,7 +44,7 @@ async def run(invocation: Invocation) -> int:
         invocation.screen.raw(encode_line(report))
     else:
         for line in _lines(report):
-            invocation.screen.line(line)
+            invocation.screen.row(line)
     return 0
 
 

@@ -12,11 +12,14 @@ import select
 import stat
 import sys
 
+import msgspec
+
 from quintet.app import App
 from quintet.cli import exits
+from quintet.cli.attaching import attached
 from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation, directory, money, positive, seconds
-from quintet.cli.prompt_text import read_prompt
+from quintet.cli.prompt_text import read_prompt, unread_stdin
 from quintet.cli.stopping import Stopping
 from quintet.cli.terminal import OutputFailed
 from quintet.cli.thread_choice import chosen, configure
@@ -24,7 +27,7 @@ from quintet.cli.turn_tree import TurnTree
 from quintet.cli.turn_view import JsonView, TextView, TurnView
 from quintet.domain.errors import Conflict, Invalid, QuintetError
 from quintet.domain.event import Event, TurnFinished
-from quintet.domain.item import TextPart
+from quintet.domain.item import Part, TextPart, spoken
 from quintet.domain.principal import local
 from quintet.domain.thread import Handle, Thread, ThreadSettings
 from quintet.domain.tool import Confine
@@ -41,7 +44,9 @@ KEY_LIFE_MS = 24 * 3600 * 1000
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    parser.add_argument("prompt", nargs="*", help="what to do; @FILE reads a file, nothing or - reads stdin")
+    parser.add_argument(
+        "prompt", nargs="*", help="what to do; @FILE reads a file, - adds what is piped in, nothing reads stdin alone"
+    )
     parser.add_argument("-m", "--model", default="", help="provider/model")
     parser.add_argument("-c", "--continue", dest="go_on", action="store_true", help="go on with the newest thread here")
     parser.add_argument("--thread", default="", help="go on with this thread")
@@ -49,6 +54,8 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--mode", choices=[m.value for m in Mode], help="how much may happen unasked (default: ask)")
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
     parser.add_argument("--sandbox", choices=["ro", "ws", "off"], default="ws", help="how commands are confined")
+    attach_help = "give the model this file of the workspace, a text or an image; may be said again"
+    parser.add_argument("--attach", action="append", default=[], metavar="FILE", help=attach_help)
     parser.add_argument("--agent", default="", metavar="NAME", help="who works in the thread from now on")
     plan_help = "change nothing until somebody agreed to a plan; --no-plan ends that"
     parser.add_argument("--plan", action=argparse.BooleanOptionalAction, help=plan_help)
@@ -64,6 +71,9 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
     prompt = read_prompt(flags.prompt)
+    unread = unread_stdin(flags.prompt)
+    if unread:
+        invocation.screen.note(unread)
     cwd = directory(flags.cwd)
     on_ask, wait_s = _on_ask(flags.on_ask)
     form = _answer_form(flags.output_schema)
@@ -92,6 +102,7 @@ async def run(invocation: Invocation) -> int:
             refuse_unpriced(starter.budget, starter.models.info(model))
         if flags.agent and not flags.thread:
             await app.agents.named(flags.agent, cwd)
+        files = await _attached(app, flags, cwd)
         thread = await _thread(app, flags, cwd)
         await configure(app, thread, flags, cwd)
         for warning in app.project_policy(cwd if flags.cwd else thread.settings.cwd).warnings:
@@ -111,13 +122,16 @@ async def run(invocation: Invocation) -> int:
                 only_json=form is not None,
             )
         with app.feed.follow(root=thread.root) as subscription:
-            started = await app.turns.start(thread.id, (TextPart(prompt),), starter, key=_key(flags, prompt, thread))
+            parts = (TextPart(prompt), *files)
+            started = await app.turns.start(thread.id, parts, starter, key=_key(flags, parts, thread))
             view.begin(thread, started.turn)
             if not invocation.json:
                 await _tell_waiting(app, started.turn, invocation)
             with Stopping(app, started.turn, flags.timeout) as stopping:
                 ended = await _watch(app, started.turn, subscription, view, folded=started.folded)
         view.end(ended)
+        if not unread and (late := unread_stdin(flags.prompt)):
+            invocation.screen.note(late)  # whoever writes it took longer than we to begin
         await app.housekeeping.tidy(ON_THE_WAY_OUT_S)
     if stopping.timed_out and ended.state is TurnState.CANCELLED:
         return exits.TIMEOUT
@@ -237,10 +251,22 @@ async def _thread_of_key(app: App, key: str, settings: ThreadSettings) -> Thread
         scope = f"idempotency-key after {found.thread}"
 
 
-def _key(flags: argparse.Namespace, prompt: str, thread: Thread) -> ClientKey | None:
+async def _attached(app: App, flags: argparse.Namespace, cwd: str) -> tuple[Part, ...]:
+    """Read before a thread is begun for them."""
+    known = await chosen(app, flags, cwd) if flags.attach else None
+    settings = known.settings if known else ThreadSettings(cwd)
+    agent = flags.agent or settings.agent
+    settings = ThreadSettings(cwd if flags.cwd else settings.cwd, agent, settings.model)
+    return await attached(app, flags.attach, settings, model=flags.model, here=cwd)
+
+
+def _key(flags: argparse.Namespace, parts: tuple[Part, ...], thread: Thread) -> ClientKey | None:
     if not flags.idempotency_key:
         return None
+    prompt, files = spoken(parts), parts[1:]
     further = [f"{name} {flags.__dict__[name]}" for name in ("agent", "plan", "output_schema") if flags.__dict__[name]]
+    if files:
+        further.append(f"files {hashlib.sha256(msgspec.json.encode(files)).hexdigest()}")
     body = "\0".join((prompt, flags.model, flags.mode or "", *further))
     scope = f"{ME.protocol}:{ME.name}:{thread.id}"
     return ClientKey(scope, flags.idempotency_key, hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest())

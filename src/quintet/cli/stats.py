@@ -83,16 +83,16 @@ def _ends(found: Statistics) -> Counter[str]:
 def _show(invocation: Invocation, found: Statistics, since_ms: int) -> None:
     screen, total, ends = invocation.screen, found.total(), _ends(found)
     how = ", ".join(f"{n} {end}" for end, n in ends.most_common())
-    screen.line(f"Since {local_day(since_ms)}: {sum(ends.values())} turns ({how}), {total.steps} model calls")
-    screen.line(f"  {used(total)}")
+    screen.row(f"Since {local_day(since_ms)}: {sum(ends.values())} turns ({how}), {total.steps} model calls")
+    screen.row(f"  {used(total)}")
     if total.unknown_usage:
-        screen.line(f"  {total.unknown_usage} calls were not counted by their provider")
+        screen.row(f"  {total.unknown_usage} calls were not counted by their provider")
     screen.line("\nPer day")
     for line in _bars(found.by_day()):
-        screen.line(f"  {line}")
+        screen.row(f"  {line}")
     screen.line("\nPer model")
     for model, tally in sorted(found.by_model().items(), key=lambda row: -row[1].usd):
-        screen.line(f"  {model:<38} {tally.steps:>5} calls  {used(tally)}")
+        screen.row(f"  {model:<38} ", f"{tally.steps:>5} calls  {used(tally)}")
     if found.tools:
         screen.line("\nTools")
         ranked = sorted(found.tools.items(), key=lambda row: -row[1].calls)

@@ -88,7 +88,8 @@ def wrapped(line: Line, width: int, first: Line = (), rest: Line = ()) -> list[L
         size = columns(piece)
         if at + size > wide and at > begins:
             if not piece.strip():
-                continue  # blanks at the end of a row are seen by nobody
+                at = wide  # blanks at the end of a row are seen by nobody; what follows them begins the next
+                continue
             rows.append(list(rest))
             begins = at = columns(text_of(rest))
         for part in _cut(piece, wide - at, wide - columns(text_of(rest))) if at + size > wide else (piece,):

@@ -37,6 +37,24 @@ def safe_line(text: str) -> str:
     return safe(text).replace("\n", "\\n").replace("\t", " ")
 
 
+def terminal_width(stream: TextIO) -> int:
+    """The columns of the terminal behind a stream; 0 where there is none: what a program reads is never broken."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
+
+
+def one_line(text: str, stream: TextIO) -> str:
+    """A sentence of ours, safe, in as many rows as the terminal behind the stream needs for it."""
+    width = terminal_width(stream)
+    if not width or len(text) <= width:
+        return safe(text)
+    from quintet.cli.layout import sentence
+
+    return "\n".join(row for line in text.split("\n") for row in sentence(line, width))
+
+
 class OutputFailed(Exception):
     """Nobody can be told any more: the reader is gone, the terminal is gone, or no space is left."""
 
@@ -53,6 +71,11 @@ class Screen:
         self._err = sys.stderr if err is None else err
         self._color = color and "NO_COLOR" not in os.environ
 
+    @property
+    def columns(self) -> int:
+        """Of the terminal that results go to; 0 where they go elsewhere."""
+        return terminal_width(self._out)
+
     def write(self, text: str) -> None:
         with _told():
             self._out.write(safe(text))
@@ -60,6 +83,14 @@ class Screen:
 
     def line(self, text: str = "") -> None:
         self.write(text + "\n")
+
+    def row(self, words: str, text: str = "") -> None:
+        """A line of our own making, which a narrow terminal must not tear: with a text, `words` is what stands before
+        it. What models, tools and files said is written by `line`, as it is."""
+        from quintet.cli.layout import entry, sentence
+
+        for line in entry(words, text, self.columns) if text else sentence(words, self.columns):
+            self.line(line)
 
     def raw(self, data: bytes) -> None:
         """Machine-readable output: already free of anything a terminal would obey."""
@@ -69,7 +100,8 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Progress, for people; dimmed on a terminal."""
-        words = safe(text)
+        laid_out = "\n" in text.strip("\n")
+        words = safe(text) if laid_out else one_line(text, self._err)
         with _told():
             dim = self._color and self._err.isatty()
             self._err.write(f"\x1b[2m{words}\x1b[0m\n" if dim else words + "\n")

@@ -17,6 +17,8 @@ from quintet.cli import compacting, reverting
 from quintet.cli.changed import changed_line
 from quintet.cli.event_json import encode_line, escaped, iso
 from quintet.cli.invoke import Invocation, directory, positive
+from quintet.cli.notes import ended
+from quintet.cli.parser import actions
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import (
@@ -35,11 +37,7 @@ FORMATS = ("jsonl", "md", "html")
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    def action(name: str, summary: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=summary, description=summary, parents=[common])
-
+    action = actions(parser, common)
     listing = action("list", "newest activity first")
     listing.add_argument("--project", default="", help="only threads of the project with this name or id")
     listing.add_argument("--children", action="store_true", help="subagents' threads too")
@@ -106,7 +104,7 @@ async def _list(invocation: Invocation, app: App) -> int:
         else:
             title = safe_line(thread.title) or "(no title)"
             title += f"  (subagent {safe_line(thread.settings.agent)} of {thread.parent})" if thread.parent else ""
-            invocation.screen.line(f"{thread.id}  {iso(thread.updated_ms)[:16]}  {state:<11} {title}")
+            invocation.screen.row(f"{thread.id}  {iso(thread.updated_ms)[:16]}  {state:<11} {title}")
     if not page and not invocation.json:
         invocation.screen.note('No threads yet. Start one with: quintet run "help"')
     return 0
@@ -147,7 +145,7 @@ async def _show(invocation: Invocation, app: App) -> int:
     turns = await app.journal.turns(thread.id)
     if turns and turns[-1].state not in (TurnState.DONE, TurnState.RUNNING, TurnState.QUEUED):
         why = turns[-1].error.message if turns[-1].error else ""
-        screen.line(f"  the last turn ended as {turns[-1].state}. {why}".rstrip())
+        screen.line(f"  {ended(turns[-1].state, why, 'the last turn')}")
     if thread.parent:
         screen.line(f"  subagent {safe_line(thread.settings.agent)} of {thread.parent}")
     for child in children:
@@ -182,7 +180,7 @@ async def _search(invocation: Invocation, app: App) -> int:
             invocation.screen.raw(encode_line(hit))
         else:
             line = f"{hit.thread}  #{hit.ordinal:<4} {safe_line(hit.title)}: {safe_line(hit.snippet)}"
-            invocation.screen.line(line)
+            invocation.screen.row(line)
     if not hits and not invocation.json:
         invocation.screen.note("Nothing found.")
     return 0

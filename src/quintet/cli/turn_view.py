@@ -8,7 +8,7 @@ from quintet.cli import amounts
 from quintet.cli.approvals import describe
 from quintet.cli.changed import changed_line
 from quintet.cli.event_json import event_line
-from quintet.cli.notes import decided, noted
+from quintet.cli.notes import decided, ended, noted
 from quintet.cli.prompt import Prompt
 from quintet.cli.terminal import Screen
 from quintet.domain.event import (
@@ -147,7 +147,7 @@ class TextView:
         if self._used.input_tokens:
             self._note(f"  {amounts.used(self._used)}")
         if turn.state is not TurnState.DONE and turn.error:
-            self._note(f"The turn ended as {turn.state}: {turn.error.line()}")
+            self._note(ended(turn.state, turn.error.line()))
 
     def _asked(self, interaction: Interaction) -> None:
         if isinstance(interaction.request, HookRequest):

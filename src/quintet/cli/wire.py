@@ -8,14 +8,17 @@ import os
 import signal
 from typing import Any
 
-from quintet.app import App, WireFlags, open_app, wire_house
+from quintet.app import App, open_app
 from quintet.cli.invoke import Invocation, directory, positive
 from quintet.config import Config
-from quintet.config.kimi import Chosen, choose, read_kimi
+from quintet.config.kimi import Chosen, choose, logins_of, read_kimi
+from quintet.config.kimi_hooks import hooks_of
 from quintet.domain.agent import Agent
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
+from quintet.protocols.wire.place import share_directory
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
+from quintet.serving.wire import WireFlags, wire_house
 
 GONE_WITHIN_S = 2.7  # after a signal: clients kill after three seconds
 LEFT_WITHIN_S = 4.5  # after the end of the input
@@ -52,7 +55,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
     flags = invocation.flags
-    share_dir = _share_dir()
+    share_dir = share_directory(os.environ)
     kimi = read_kimi(text=flags.config, file=flags.config_file, share_dir=share_dir)
     chosen: list[Chosen] = []
 
@@ -60,7 +63,11 @@ async def run(invocation: Invocation) -> int:
         chosen.append(choose(kimi, config, os.environ, model=flags.model, thinking=flags.thinking))
         return chosen[-1].config
 
-    async with open_app(invocation.home, "wire", over=over) as app:
+    skills_dirs = tuple(map(os.path.abspath, flags.skills_dir))
+    hooks = hooks_of(kimi.hooks if kimi else ())
+    async with open_app(invocation.home, "wire", over=over, skills_dirs=skills_dirs) as app:
+        for note in (*hooks.notes, *(logins_of(kimi) if kimi else ())):
+            app.log.line(note)
         work_dir = directory(flags.work_dir)
         given = WireFlags(
             work_dir=work_dir,
@@ -70,7 +77,7 @@ async def run(invocation: Invocation) -> int:
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
             agent=_agent(app, flags.agent_file, work_dir),
-            skills_dirs=tuple(map(os.path.abspath, flags.skills_dir)),
+            hooks=hooks.hooks,
             max_steps=flags.max_steps_per_turn or (kimi.max_steps if kimi else None),
         )
         if flags.mcp_config_file or flags.mcp_config:
@@ -88,10 +95,6 @@ def _agent(app: App, path: str, work_dir: str) -> Agent | None:
     for note in found.notes:
         app.log.line(note)
     return found.agent
-
-
-def _share_dir() -> str:
-    return os.environ.get("KIMI_SHARE_DIR") or os.path.expanduser("~/.kimi")
 
 
 async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> None:

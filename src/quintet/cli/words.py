@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from quintet.cli import COMMANDS
-from quintet.cli.invoke import common_flags
+from quintet.cli.parser import actions_of, common_flags
 
 COMMON = ("help", "home", "json", "no_color")
 _COMMON_FLAGS = ("--home", "--json", "--no-color", "--help")
@@ -28,13 +28,6 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"quintet {name}", add_help=False)
     importlib.import_module(f"quintet.cli.{name}").add_flags(parser, common_flags())
     return parser
-
-
-def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
 
 
 def own_arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
 from quintet.domain.errors import Invalid, StorageReadOnly
+from quintet.domain.home import home_directory as home_directory
 from quintet.domain.hook import TIMEOUT_MOST_S, HookEvent
 from quintet.domain.hook import Hook as CommandHook
 from quintet.domain.hook_matcher import Matcher
@@ -29,6 +29,8 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Directory = Annotated[
     str, msgspec.Meta(pattern=r"^(/|~/)[^\0]*[^/\0]$")
 ]  # absolute, or in the user's own; never / itself
+HostName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.-]+(:[0-9]+)?$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$")]
+Origin = Annotated[str, msgspec.Meta(pattern=r"^https?://[^/\s]+$")]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -94,6 +96,21 @@ class Memory(msgspec.Struct, frozen=True):
     auto_summary: bool = False
 
 
+class Server(msgspec.Struct, frozen=True):
+    """Names beside loopback by which the HTTP server may be called, and by whom. All exact."""
+
+    hosts: tuple[HostName, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    proxies: tuple[str, ...] = ()  # addresses whose X-Forwarded-For is believed
+    heartbeat_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0
+
+
+class Mirrors(msgspec.Struct, frozen=True):
+    """Which threads have the files that a protocol's clients read themselves."""
+
+    kimi: Literal["named", "all"] = "named"  # those that its clients have named, or all
+
+
 class Config(msgspec.Struct, frozen=True):
     version: int = VERSION
     default_model: str = ""
@@ -107,11 +124,12 @@ class Config(msgspec.Struct, frozen=True):
     hooks: tuple[Hook, ...] = ()
     agents: dict[str, Agent] = {}
     retention: Retention = Retention()
+    server: Server = Server()
     web_search: SearchSettings | None = None  # None: there is no such tool
     memory: Memory = Memory()
+    mirrors: Mirrors = Mirrors()
     # Tables whose rooms read their own keys.
     embeddings: dict[str, Any] = {}
-    mirrors: dict[str, Any] = {}
     log: dict[str, Any] = {}
     warnings: tuple[str, ...] = ()  # ours, not a key
 
@@ -130,21 +148,10 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "limits": Limits,
     "retention": Retention,
     "memory": Memory,
+    "server": Server,
     "web_search": SearchSettings,
+    "mirrors": Mirrors,
 }
-
-
-def home_directory(flag: str | None, environment: Mapping[str, str], platform: str = sys.platform) -> str:
-    """Where Quintet keeps everything: the flag, QUINTET_HOME, or the platform's place for user data."""
-    named = flag or environment.get("QUINTET_HOME", "")
-    if named:
-        return os.path.abspath(os.path.expanduser(named))
-    user = environment.get("HOME") or os.path.expanduser("~")
-    if platform == "darwin":
-        return os.path.join(user, "Library", "Application Support", "quintet")
-    data = environment.get("XDG_DATA_HOME", "")
-    # A relative XDG_DATA_HOME counts as not set: that is its specification's own rule.
-    return os.path.join(data if os.path.isabs(data) else os.path.join(user, ".local", "share"), "quintet")
 
 
 def make_home(path: str) -> None:

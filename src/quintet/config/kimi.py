@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from quintet.config import Config
+from quintet.config.kimi_hooks import KimiHook
 from quintet.domain.errors import Invalid
 from quintet.protocols.wire.errors import UNSET as NO_MODEL
 from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSettings
@@ -47,6 +48,7 @@ class KimiProvider(msgspec.Struct, frozen=True):
     api_key: str = ""
     env: dict[str, str] | None = None
     custom_headers: dict[str, str] | None = None
+    oauth: Any = None  # how Kimi itself logs in there
 
     def __repr__(self) -> str:
         return f"KimiProvider(type={self.type!r}, base_url={self.base_url!r})"  # never its key
@@ -65,11 +67,22 @@ class KimiConfig(msgspec.Struct, frozen=True):
     models: dict[str, KimiModel] = {}
     providers: dict[str, KimiProvider] = {}
     loop_control: LoopControl = LoopControl()
+    hooks: tuple[KimiHook, ...] = ()
     given: bool = True  # somebody named it, so that it must name a model too
 
     @property
     def max_steps(self) -> int | None:
         return self.loop_control.max_steps_per_turn or self.loop_control.max_steps_per_run
+
+
+def logins_of(kimi: KimiConfig) -> list[str]:
+    """What a person should know of providers that Kimi logs in to by itself."""
+    return [
+        f"Kimi's provider {name} logs in with OAuth, which is not done here: its api_key is used"
+        + ("." if provider.api_key else ", and there is none. Give it one, or set KIMI_API_KEY.")
+        for name, provider in kimi.providers.items()
+        if provider.oauth
+    ]
 
 
 class Chosen(msgspec.Struct, frozen=True):

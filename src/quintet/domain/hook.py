@@ -65,6 +65,7 @@ class Hook(msgspec.Struct, frozen=True):
     source: str  # where it is written, as a person would look for it
     timeout_s: float = TIMEOUT_S
     of_project: bool = False  # it came with a checkout: never run before somebody agreed to exactly this
+    spelled: bool = False  # written for another program: it knows tools by the names that program's clients use
 
 
 class HookSubscription(msgspec.Struct, frozen=True):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text"):
+class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
+    file: str = ""  # whose content, or whose name, this is: attached, not said
 
 
 class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
@@ -104,6 +106,17 @@ def text_of(body: Body) -> str:
             return f"{name} {given}"
         case _:
             return body.text
+
+
+def spoken(parts: Iterable[Part]) -> str:
+    """What was said, without what was attached to it."""
+    return "\n".join(p.text for p in parts if isinstance(p, TextPart) and not p.file)
+
+
+def shown(parts: Sequence[Part]) -> str:
+    """What was said, for people: what was attached is named and not told."""
+    files = [f"[attached: {p.file}]" for p in parts if isinstance(p, TextPart) and p.file]
+    return "\n".join([spoken(parts), *files])
 
 
 def speaker(body: Body) -> str:

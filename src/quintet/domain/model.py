@@ -44,6 +44,7 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     as_of: str = ""  # the day of the catalog's word, where anything of this is from there
     price_reported: bool = False  # the price was told by others than who asks it: costs by it are about right
     thoughts_in_limit: bool = False  # a limit of output counts thoughts too
+    summarises: bool = True  # False: no language model, there is no sense in asking it for a summary
     fallback: tuple[str, ...] = ()  # references to try in this order when it cannot answer
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from quintet.domain.attachment import Attachment
 from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.command import Command, Outcome
@@ -130,6 +131,14 @@ class Results(Protocol):
 
     async def forget(self, thread: str) -> tuple[int, int]:
         """Remove what is kept for this thread. (how many, bytes)"""
+
+
+class AttachableFiles(Protocol):
+    """Files that can be given along with what is said."""
+
+    async def read(self, path: str, cwd: str, root: str = "") -> Attachment:
+        """A text or an image in the workspace of a working directory, or below the root where one is given. Whole;
+        Invalid, in words for who gave it, for everything else. No link that leads out is followed."""
 
 
 class ToolContext(Protocol):
@@ -352,6 +361,9 @@ class Journal(Protocol):
     async def marks(self) -> Marks: ...
     async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
         """Events with seq > after in order, of a root thread or of all."""
+
+    async def facts(self, root: str, after: int, *, limit: int = 500) -> list[Event]:
+        """The same of a root thread without its deltas, whose words are in its items once those are complete."""
 
     async def thread(self, thread: str) -> Thread:
         """NotFound when it never was or is deleted."""

@@ -27,7 +27,7 @@ WITH_NETWORK = "with network"
 HARD_TO_UNDO = "destructive: what it does is hard to undo"
 EXIT = "exit_plan_mode"
 PLANNING = (
-    "Not in plan mode: nothing is changed until the person has agreed to a plan. Put one forward with exit_plan_mode."
+    "Plan mode is on: nothing is changed until the person has agreed to a plan. Put one forward with exit_plan_mode."
 )
 
 

@@ -37,6 +37,7 @@ from quintet.engine.summariser import Summariser
 
 KEPT = 0.2  # of the window: newest items that stay as they are
 TOO_MANY_INEFFECTIVE = 2
+LONG = 1_000  # rough tokens: a summary of that much should be shorter, of less it need not be
 TRIMS = 3  # for one request that is refused as too long, each to half of what it was
 THRESHOLD, REQUESTED, TOO_LONG = "threshold", "requested", "too_long"
 
@@ -139,6 +140,9 @@ class Compaction:
                 "There is nothing to compact in this thread.", next_step="Go on; it is compacted when it grows."
             )
             return False
+        if not self._models.info.summarises:
+            self._failure = _no_language_model(self._models.model)
+            return False
         self._failure = self._held = await self._running.moments.before_compaction(_trigger(reason), before)
         if self._failure is not None:
             return False
@@ -157,7 +161,7 @@ class Compaction:
         return await self._commit(summariser, before, chosen, item, reason)
 
     def _may_try(self) -> bool:
-        return self._held is None and self._record.may_try(self._context.last)
+        return self._held is None and self._models.info.summarises and self._record.may_try(self._context.last)
 
     def _cut(self, *, resting: bool) -> Cut | None:
         context, turn = self._context, self._running.lease.turn
@@ -192,9 +196,7 @@ class Compaction:
         behind = self._context.compacted(item, chosen.first_kept, chosen.also)
         after = self._gauge.tokens(replace(self._request(), items=behind.for_model()))
         if after >= before:
-            return await self._fail(
-                summariser, before, after, ProviderFailed("The summary was not shorter than what it stood for.")
-            )
+            return await self._fail(summariser, before, after, _no_gain(reason, rough_items(chosen.older)))
         self._under_way = None
         change = ViewChanged(ViewReason.COMPACTION, 0, chosen.first_kept, item.ordinal, chosen.also)
         finished = CompactionFinished(item.id, before, after)
@@ -237,6 +239,24 @@ class Compaction:
         finished = CompactionFinished("", before, after)
         await self._feed.say(self._running.lease, CompactionStarted(reason, before), finished)
         return True
+
+
+def _no_language_model(model: str) -> QuintetError:
+    return Invalid(
+        f"{model} is no language model and cannot summarise; nothing was changed.",
+        next_step="Connect a model (docs/howto/connect-a-model.md), then choose it: `-m`, or `/model` in chat.",
+    )
+
+
+def _no_gain(reason: str, size: int) -> QuintetError:
+    """Of a few words no summary is shorter; of many it is the model's fault."""
+    if reason == REQUESTED and size < LONG:
+        return Invalid(
+            f"There is nothing to compact yet: the older part of this thread is about {size} tokens, and its summary "
+            "was no shorter. Nothing was changed.",
+            next_step="Go on; a thread is compacted by itself when it grows.",
+        )
+    return ProviderFailed("The summary was not shorter than what it stood for.")
 
 
 def _trigger(reason: str) -> str:

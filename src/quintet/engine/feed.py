@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import TimedOut
-from quintet.domain.event import AnyPayload, Draft, Event, TurnFinished
+from quintet.domain.event import AnyPayload, Delta, Draft, Event, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item
@@ -45,6 +45,7 @@ class Feed:
         self.unmirror: Callable[[str], Awaitable[None]] = _no_mirror  # the thread is about to be deleted
         self._ending: set[str] = set()  # turns whose end is not told yet
         self._held: deque[Sequence[Event]] = deque()  # such an end, and what was published after it
+        self.told = 0  # the newest number handed out here; 0: none yet
         self.tailing = Tailing(journal)
         self._stop_listening = journal.listen(self._deliver)
 
@@ -131,7 +132,7 @@ class Feed:
         return subscription
 
     def handle(self, handler: Callable[[Event], None], missed: Callable[[], None] = lambda: None) -> Callable[[], None]:
-        """Call with every published event, at once, on the loop. For the engine's own parts. `missed` is called when
+        """Call with every published fact, at once, on the loop. For the engine's own parts. `missed` is called when
         some could not be read: then the part looks at the store itself."""
         self._handlers.append(handler)
         self._lookers.append(missed)
@@ -145,7 +146,7 @@ class Feed:
 
     @contextmanager
     def watching(self, match: Match) -> Iterator[asyncio.Future[Event | None]]:
-        """The first matching event from now on, or None when some were missed. Look at the stored state inside the
+        """The first matching fact from now on, or None when some were missed. Look at the stored state inside the
         block, then await the future."""
         future: asyncio.Future[Event | None] = asyncio.get_running_loop().create_future()
         self._watches[future] = match
@@ -158,7 +159,7 @@ class Feed:
             future.cancel()
 
     async def until(self, match: Match, state: Callable[[], Awaitable[T | None]], timeout_s: float | None) -> T:
-        """Wait until `state` gives something; it is asked now and after every matching event."""
+        """Wait until `state` gives something; it is asked now and after every matching fact."""
         deadline = None if timeout_s is None else self.clock.monotonic_s() + timeout_s
         while True:
             with self.watching(match) as seen:
@@ -193,11 +194,14 @@ class Feed:
         if not events:
             self._missed()
             return
+        self.told = events[-1].seq
         for subscription in tuple(self._subscriptions):
             subscription.offer(events)
         if not self._handlers and not self._watches:
             return
         for event in events:
+            if isinstance(event.payload, Delta):
+                continue
             for handler in tuple(self._handlers):
                 handler(event)
             for future, match in tuple(self._watches.items()):

@@ -7,7 +7,7 @@ import msgspec
 from quintet.domain import event as ev
 from quintet.domain.ports import Journal
 from quintet.domain.thread import Thread
-from quintet.engine.subscription import replay as kept_events
+from quintet.engine.subscription import facts
 
 
 class Happened(msgspec.Struct, frozen=True):
@@ -22,9 +22,7 @@ async def happened(journal: Journal, thread: Thread, after: int) -> Happened:
     events: list[ev.Event] = []
     turns: set[str] = set()
     settled, through = 0, after
-    async for event in kept_events(journal, after, thread.root):
-        if not isinstance(event, ev.Event) or isinstance(event.payload, ev.Delta):
-            continue
+    async for event in facts(journal, after, thread.root):
         events.append(event)
         if event.thread == thread.id and isinstance(event.payload, ev.TurnStarted):
             turns.add(event.turn)

@@ -105,11 +105,11 @@ class TurnHooks:
             self._trust = HookTrust(whole.feed, whole.interactions, whole.commands, running)
 
     def due(self, event: HookEvent, target: str = "", own: str = "") -> list[Due]:
-        """A client's hooks know its names, those that a person wrote know the tools' own."""
+        """A client's hooks know its names, those that a person wrote for us know the tools' own."""
         hooks = self._due.get(event)
         if not hooks or (event in _NOT_BELOW and self._running.above is not None):
             return []
-        return [h for h in hooks if h.matcher.fits(own if own and isinstance(h, Hook) else target)]
+        return [h for h in hooks if h.matcher.fits(own if own and _knows_own(h) else target)]
 
     async def fire(
         self,
@@ -136,7 +136,7 @@ class TurnHooks:
         async def ask(hook: Due) -> HookVerdict:
             if isinstance(hook, HookSubscription):
                 return await self._client(hook, request, call_id)
-            return await self._command(hook, ours.input)
+            return await self._command(hook, (ours if _knows_own(hook) else request).input)
 
         moment = Moment(event, target, call_id, blockable)
         return await Round(moment, due, say, self._whole.tell).heard(ask, feed.clock.monotonic_s)
@@ -172,6 +172,10 @@ class TurnHooks:
         if decision.verdict is Verdict.DENY:
             return blocked(decision.reason, hook.source)
         return HookVerdict(problem=decision.reason)  # allowed; with words where the client itself has failed
+
+
+def _knows_own(hook: Due) -> bool:
+    return isinstance(hook, Hook) and not hook.spelled
 
 
 def scope_of(running: RunningTurn) -> HookScope:

@@ -86,7 +86,7 @@ class Mind:
         await self._settings.change(turned)
 
     async def _note(self, what: str) -> None:
-        await self._store.change(lambda kept: MemoryChange(kept, ({"type": what},)))
+        await self._store.change(lambda kept: MemoryChange(kept, (self._said(what),)))
 
     # --- what is kept ----------------------------------------------------------------------------------------------
     async def all(self) -> Memories:
@@ -121,7 +121,7 @@ class Mind:
                 now = replace(memory, id=next_id(memory.layer, kept))
                 kept = with_memory(kept, now)
                 numbered.append(now)
-            return MemoryChange(kept, tuple({"type": "add", **reference(m)} for m in numbered))
+            return MemoryChange(kept, tuple(self._said("add", **reference(m)) for m in numbered))
 
         await self._store.change(added)
         return numbered
@@ -132,7 +132,7 @@ class Mind:
 
         def forgotten(kept: Memories) -> MemoryChange:
             found[:] = [m for m in (*kept.core, *kept.soft) if m.id == id and m.status is not MemoryStatus.FORGOTTEN]
-            record = tuple({"type": "forget", "id": id, "layer": m.layer.value} for m in found)
+            record = tuple(self._said("forget", id=id, layer=m.layer.value) for m in found)
             return MemoryChange(without(kept, id, self._now()) if found else kept, record)
 
         await self._store.change(forgotten)
@@ -153,9 +153,9 @@ class Mind:
             )
             made[:] = [core]
             record = (
-                {"type": "add", **reference(core)},
-                {"type": "forget", "id": id, "layer": Layer.SOFT.value},
-                {"type": "promote", "from_id": id, "to_id": core.id},
+                self._said("add", **reference(core)),
+                self._said("forget", id=id, layer=Layer.SOFT.value),
+                self._said("promote", from_id=id, to_id=core.id),
             )
             return MemoryChange(with_memory(without(kept, id, self._now()), core), record)
 
@@ -174,7 +174,7 @@ class Mind:
                 )
             made[:] = [replace(found, status=MemoryStatus.ACTIVE, updated_at=self._now(), last_seen_at=self._now())]
             soft = tuple(made[0] if m.id == id else m for m in kept.soft)
-            return MemoryChange(replace(kept, soft=soft), ({"type": "approve", "id": id},))
+            return MemoryChange(replace(kept, soft=soft), (self._said("approve", id=id),))
 
         await self._store.change(approved)
         return made[0]
@@ -237,6 +237,10 @@ class Mind:
 
     def _new(self, text: str, layer: Layer, scope: str, tags: tuple[str, ...], source: Source) -> Memory:
         return record(self._mask(text), layer, scope, tags, source, self._now())
+
+    def _said(self, what: str, **more: str) -> dict[str, str]:
+        """A line of the store's own record."""
+        return {"type": what, "timestamp": self._now(), **more}
 
     def _time(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -87,6 +86,6 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))[:MOST_TAGS]
 
 
-def reference(memory: Memory) -> dict[str, Any]:
+def reference(memory: Memory) -> dict[str, str]:
     """For the store's record, which nothing is ever taken out of: neither the text nor the tags."""
     return {"id": memory.id, "layer": memory.layer.value, "scope": memory.scope}

@@ -15,7 +15,7 @@ import msgspec
 
 from quintet.domain.mirror import Mirror, digest_of
 from quintet.domain.ports import Journal, MirrorFiles
-from quintet.domain.thread import Handle
+from quintet.domain.thread import Handle, Thread
 
 WITHIN_S = 3.0
 
@@ -29,14 +29,36 @@ class Writer(Protocol):
 
 
 class Mirrors:
-    def __init__(self, journal: Journal, writers: Mapping[str, Callable[[], Writer]], note: Callable[[str], None]):
+    """`names` are of protocols whose clients shall find every thread: what one is called there that has no name yet."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        writers: Mapping[str, Callable[[], Writer]],
+        note: Callable[[str], None],
+        names: Mapping[str, Callable[[Thread], Handle]] | None = None,
+    ) -> None:
         self._journal = journal
         self._writers = writers
         self._note = note
+        self._names = names or {}
 
     async def bring_up(self, thread: str) -> None:
         """Every file of this thread; what could not be written is noted, and caught up with the next time."""
+        if self._names:
+            await self._name(thread)
         await self._each(thread, lambda writer, handle: writer.bring_up(handle), "not up to date")
+
+    async def _name(self, thread: str) -> None:
+        """A subagent's thread is no conversation of its own and gets no name."""
+        try:
+            known = {handle.protocol for handle in await self._journal.handles(thread)}
+            here = await self._journal.thread(thread)
+            for protocol in self._names.keys() - known if not here.parent else ():
+                handle = self._names[protocol](here)
+                await self._journal.add_handle(msgspec.structs.replace(handle, thread=thread))
+        except Exception as error:
+            self._note(f"{thread} got no name for clients that read files: {error!r:.300}")
 
     async def remove(self, thread: str) -> None:
         """What people had erased must not go on in files. Those that others have changed since are theirs and stay."""
@@ -98,6 +120,8 @@ class MirrorFile:
         if digest_of(ours) != row.digest:
             return Standing.CHANGED
         told = await tell(row.through_seq, ours)
+        if ours and told[0].data and not ours.endswith(b"\n"):  # somebody who wrote it was killed in its last line
+            told[0] = msgspec.structs.replace(told[0], data=b"\n" + told[0].data)
         if not told[0].data.startswith(behind):  # else we were killed between writing and noting that we did
             return Standing.EXTENDED if row.size else Standing.CHANGED
         await self._grow(row, there, told[0], len(behind))

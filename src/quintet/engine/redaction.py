@@ -36,6 +36,8 @@ class Redactor:
         self._json = re.compile(joined) if escaped else None
         self._prefixes = {f[:n] for f in self.forms for n in range(HELD_FROM, len(f))}
         self._first = {f[0] for f in self.forms}
+        beginnings = sorted({re.escape(f[:HELD_FROM]) for f in self.forms})
+        self._beginning = re.compile("|".join(beginnings)) if beginnings else None
         self.longest = max(map(len, self.forms), default=0)
 
     @property
@@ -73,6 +75,10 @@ class Redactor:
         if isinstance(value, tuple | list):
             return type(value)(self._walk(inner, name) for inner in value)
         return value
+
+    def clear(self, text: str) -> bool:
+        """Whether nothing in it can be a known value or the beginning of one that is worth holding back."""
+        return self._beginning is None or self._beginning.search(text) is None
 
     def masked(self, text: str, start: int) -> tuple[str, str]:
         """From `start` on: what is certain, masked, and the tail that may be the beginning of a known value."""
@@ -113,6 +119,9 @@ class RedactedStream:
     def add(self, piece: str) -> str:
         """What may be said now."""
         text = self._said + self._held + piece
+        if not self._held and self._redactor.clear(text):  # nearly always
+            self._said = text[-(HELD_FROM - 1) :]
+            return piece
         certain, self._held = self._redactor.masked(text, len(self._said))
         if certain:
             self._said = (self._said + certain)[-(HELD_FROM - 1) :]

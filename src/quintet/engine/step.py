@@ -61,9 +61,11 @@ class _Growing:
 
     def delta(self, text: str) -> TextDelta | ReasoningDelta | ToolInputDelta:
         index, self.said = self.said, self.said + 1
+        if self.kind is TextDelta:
+            return TextDelta(self.id, index, text)
         if self.call is not None:
             return ToolInputDelta(self.id, index, self.call.call_id, self.call.name, text)
-        return TextDelta(self.id, index, text) if self.kind is TextDelta else ReasoningDelta(self.id, index, text)
+        return ReasoningDelta(self.id, index, text)
 
     def body(self, *, partial: bool) -> Body:
         text = "".join(self.pieces)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 
-from quintet.domain.event import Event, Gap, Marks, TurnFinished, TurnStarted
+from quintet.domain.event import Delta, Event, Gap, Marks, TurnFinished, TurnStarted
 from quintet.domain.ports import Journal
 from quintet.engine.tailing import Tailing
 
@@ -35,6 +36,17 @@ async def replay(journal: Journal, after: int, root: str = "") -> AsyncIterator[
         if gap is not None and gap.to_seq > told:
             told = gap.to_seq
             yield gap
+        for event in page:
+            if event.seq > last:
+                return
+            yield event
+        after = page[-1].seq
+
+
+async def facts(journal: Journal, after: int, root: str) -> AsyncIterator[Event]:
+    """The facts of a root thread after the cursor until now, without the deltas between them, which may be many."""
+    last = (await journal.marks()).last
+    while page := await journal.facts(root, after, limit=PAGE):
         for event in page:
             if event.seq > last:
                 return
@@ -94,37 +106,63 @@ class Subscription:
 
     async def __aiter__(self) -> AsyncIterator[Event | Gap]:
         try:
-            await self._look_for_foreign_owner()
-            while not self._closed:
-                async for entry in self._page() if self._behind else self._live():
-                    yield entry
+            async with aclosing(self.batches()) as batches:
+                async for batch in batches:
+                    for entry in batch:
+                        if isinstance(entry, Event):
+                            self._cursor = entry.seq
+                        yield entry
         finally:
             self.close()
 
-    async def _page(self) -> AsyncIterator[Event | Gap]:
+    async def batches(self) -> AsyncGenerator[list[Event | Gap]]:
+        """The same, as many at a time as there are: for whoever passes many small ones on. All of a batch counts as
+        handed out."""
+        try:
+            await self._look_for_foreign_owner()
+            while not self._closed:
+                if batch := await (self._page() if self._behind else self._live()):
+                    yield batch
+        finally:
+            self.close()
+
+    async def _page(self) -> list[Event | Gap]:
         self._queue.clear()  # what was published until now is in the store, so it will be in the pages
         self._lost = False
         events = await self._journal.events(self.cursor, root=self.root, limit=PAGE)
+        batch: list[Event | Gap] = [*events]
         # Looked up after the page: what was pruned while it was read is told too.
         gap = gap_after(self.cursor, await self._journal.marks(), self.root)
         if gap is not None and gap.to_seq > self._told_gap_to:
             self._told_gap_to = gap.to_seq
-            yield gap
-        for event in events:
-            self._cursor = event.seq
-            yield event
+            batch.insert(0, gap)
+        if events:
+            self._cursor = events[-1].seq
         self._behind = len(events) == PAGE or self._lost
+        return batch
 
-    async def _live(self) -> AsyncIterator[Event | Gap]:
-        # Once behind, what the queue holds comes after what was lost: the store is next.
-        while self._queue and not self._behind:
+    async def _live(self) -> list[Event | Gap]:
+        if not self._queue:
+            self._wake.clear()
+            await self._wake.wait()
+        if self._behind:  # what the queue holds comes after what was lost: the store is next
+            return []
+        queue, self._queue = self._queue, deque()
+        while queue and queue[0].seq <= self.cursor:
+            queue.popleft()  # was in a page
+        if queue:
+            self._cursor = queue[-1].seq
+        return [*queue]
+
+    def queued(self, most: int) -> list[Event]:
+        """What has come already behind the last one handed out, without waiting; for readers that take several."""
+        taken: list[Event] = []
+        while self._queue and not self._behind and len(taken) < most:
             event = self._queue.popleft()
             if event.seq > self.cursor:
                 self._cursor = event.seq
-                yield event
-        if not self._behind and not self._closed:
-            self._wake.clear()
-            await self._wake.wait()
+                taken.append(event)
+        return taken
 
     def _fall_behind(self, first_lost: int) -> None:
         if self._cursor is None:
@@ -155,6 +193,8 @@ class Subscription:
 
     def _note_owner(self, events: Sequence[Event]) -> None:
         for event in events:
+            if isinstance(event.payload, Delta):
+                continue
             if isinstance(event.payload, TurnStarted):
                 self._owner_told = True
                 self._set_foreign(foreign=event.payload.owner != self._journal.owner)

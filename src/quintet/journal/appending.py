@@ -9,7 +9,7 @@ from quintet.domain.errors import Busy, Invalid, LeaseLost, QuintetError
 from quintet.domain.event import KIND_OF, Draft, Event
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Lease
-from quintet.journal.codec import UNPAIRED, encode, event_sum
+from quintet.journal.codec import UNPAIRED, delta_sum, encode, event_place
 from quintet.journal.emitting import emit
 from quintet.journal.recovery import end_dead
 from quintet.journal.rows import EventRow
@@ -30,10 +30,10 @@ _NOT_BY_APPEND = {
 
 def check_lease(tx: Transaction, lease: Lease) -> Thread:
     """The leased thread. LeaseLost unless this owner, epoch and turn still hold it."""
-    thread = tx.any_thread(lease.thread)
-    if thread is None or not _holds(thread, lease):
-        raise LeaseLost(f"The turn {lease.turn} is no longer run by this process.", turn=lease.turn)
-    return thread
+    held = _held(tx, lease)
+    if isinstance(held, LeaseLost):
+        raise held
+    return held
 
 
 def _holds(thread: Thread, lease: Lease) -> bool:
@@ -80,13 +80,13 @@ def write_pushes(tx: Transaction, pushes: Sequence[Push]) -> list[tuple[Lease, Q
     rows: list[EventRow] = []
     failed: list[tuple[Lease, QuintetError]] = []
     checked: dict[Lease, Thread | LeaseLost] = {}
-    now, events = tx.now_ms, tx.events
+    now, events, number = tx.now_ms, tx.events, tx.number
+    last: Lease | None = None  # most follow one of the same turn and kind: what they share is made once
+    form: type | None = None
     for drafts, lease in pushes:
-        held = checked.get(lease)
-        if held is None:
-            found = tx.any_thread(lease.thread)
-            lost = LeaseLost(f"The turn {lease.turn} is no longer run by this process.", turn=lease.turn)
-            held = checked[lease] = found if found is not None and _holds(found, lease) else lost
+        if lease is not last:
+            held = checked.get(lease) or checked.setdefault(lease, _held(tx, lease))
+            last, form = lease, None
         if isinstance(held, LeaseLost):
             failed.append((lease, held))
             continue
@@ -98,11 +98,19 @@ def write_pushes(tx: Transaction, pushes: Sequence[Push]) -> list[tuple[Lease, Q
             except UnicodeError:
                 failed.append((lease, Invalid(UNPAIRED)))
                 continue
-            kind, seq = KIND_OF[type(payload)].name, tx.number()
-            rows.append(
-                EventRow(seq, kind, now, thread, root, turn, body, event_sum(seq, kind, now, thread, turn, body))
-            )
+            if type(payload) is not form:
+                form, kind = type(payload), KIND_OF[type(payload)].name
+                place = event_place(kind, now, thread, turn)
+            seq = number()
+            rows.append(EventRow(seq, kind, now, thread, root, turn, body, delta_sum(seq, place, body)))
             events.append(Event(seq, kind, now, payload, thread, root, turn))
     if rows:
         tx.rows.insert_events(rows)
     return failed
+
+
+def _held(tx: Transaction, lease: Lease) -> Thread | LeaseLost:
+    found = tx.any_thread(lease.thread)
+    if found is not None and _holds(found, lease):
+        return found
+    return LeaseLost(f"The turn {lease.turn} is no longer run by this process.", turn=lease.turn)

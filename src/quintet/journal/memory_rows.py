@@ -82,11 +82,17 @@ class MemoryRows:
 
     def events(self, after: int, root: str, limit: int) -> list[EventRow]:
         out: list[EventRow] = []
-        for seq in self._order[bisect.bisect_right(self._order, after) :]:
-            row = self._events.get(seq)
-            if row is not None and root in ("", row.root) and len(out) < limit:
+        for at in range(bisect.bisect_right(self._order, after), len(self._order)):
+            row = self._events.get(self._order[at])
+            if row is not None and root in ("", row.root):
                 out.append(row)
+            if len(out) >= limit:
+                break
         return out
+
+    def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
+        found = (self._events[seq] for seq in self._order[bisect.bisect_right(self._order, after) :])
+        return [row for row in found if row.root == root and not _is(row, Durability.DELTA)][:limit]
 
     def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
         return [e for s in sorted(self._events) if (e := self._events[s]).turn == turn and s > after]
@@ -107,7 +113,7 @@ class MemoryRows:
         return min((r.started_seq for r in late), default=None)
 
     def audit_head(self) -> AuditRow | None:
-        return self._audit.get(max(self._audit, default=0))
+        return self._audit.get(next(reversed(self._audit), 0))  # they come in their order
 
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         return [self._audit[n] for n in sorted(self._audit) if n > after][:limit]
@@ -243,7 +249,7 @@ class MemoryRows:
         self._put(self._checkpoints, seq, thread)
 
     def _of(self, durability: Durability) -> list[EventRow]:
-        return [r for s in sorted(self._events) if KIND_BY_NAME[(r := self._events[s]).kind].durability is durability]
+        return [row for _, row in sorted(self._events.items()) if _is(row, durability)]
 
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
         doomed = [r for r in self._of(Durability.DELTA) if after < r.seq <= through]
@@ -339,3 +345,7 @@ class MemoryRows:
         for turn in [r.turn.id for r in self._turns.values() if r.turn.thread == thread]:
             self._drop(self._turns, turn)
         self._put(self._erased, thread, True)
+
+
+def _is(row: EventRow, durability: Durability) -> bool:
+    return KIND_BY_NAME[row.kind].durability is durability

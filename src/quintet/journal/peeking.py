@@ -35,6 +35,7 @@ class Glance(msgspec.Struct, frozen=True):
     waiting: int = 0  # requests without an answer
     newest: str = ""  # title
     newest_ms: int = 0
+    newest_cwd: str = ""
 
 
 def glance(home: Path) -> Glance | None:
@@ -55,6 +56,7 @@ def glance(home: Path) -> Glance | None:
             number(connection, "SELECT count(*) FROM interactions WHERE pending = 1"),
             last.title if last else "",
             last.updated_ms if last else 0,
+            last.settings.cwd if last else "",
         )
 
 

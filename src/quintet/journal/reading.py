@@ -30,6 +30,10 @@ def events(rows: Reads, after: int, root: str, limit: int) -> list[Event]:
     return decoded(rows, rows.events(after, root, min(max(limit, 0), MAX_PAGE)))
 
 
+def facts(rows: Reads, after: int, root: str, limit: int) -> list[Event]:
+    return decoded(rows, rows.facts(after, root, min(max(limit, 0), MAX_PAGE)))
+
+
 def decoded(rows: Reads, found: Sequence[EventRow]) -> list[Event]:
     """Event rows as events; what another row holds is fetched, what does not match its checksum is marked damaged."""
     items = _items_of(rows, found)

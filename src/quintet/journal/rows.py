@@ -78,6 +78,9 @@ class Reads(Protocol):
 
     def counter(self) -> Counter: ...
     def events(self, after: int, root: str, limit: int) -> list[EventRow]: ...
+    def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
+        """Those of a root thread without its deltas."""
+
     def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
         """Everything written for one turn, oldest first."""
 

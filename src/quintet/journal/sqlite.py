@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import apsw
 
@@ -29,7 +29,8 @@ from quintet.journal.writer import Writer
 
 T = TypeVar("T")
 READERS = 2
-PENDING_DELTAS = 1_024  # pushes beyond this make `room` wait
+GATHERED = 64  # a few of these make one commit
+PENDING_DELTAS = 512  # pushes beyond this make `room` wait; well below what a reader's queue takes at once
 
 
 class SqliteStore:
@@ -59,9 +60,13 @@ class SqliteStore:
         self._data_version = self._read_data_version()
         self._writing = writing
         self._writer: Writer | None = None
+        self._queue: queue.SimpleQueue[Waiting] = queue.SimpleQueue()  # to the writer
+        self._gathered: list[Draft] = []  # deltas of one turn, pushed since the loop's last breath
+        self._gathering: Lease | None = None
         if writing is not None:
             self._writer = Writer(
                 writing,
+                self._queue,
                 home=home,
                 publisher=self._publisher,
                 clock=clock,
@@ -77,17 +82,35 @@ class SqliteStore:
 
     # --- writing -------------------------------------------------------------------------------------------------
     def _to_writer(self, work: Waiting) -> None:
+        if self._closed or self._writer is None:
+            self._refuse()
+        self._pass_on()
+        self._queue.put(work)
+
+    def _refuse(self) -> NoReturn:
         if self._closed:
             raise StorageReadOnly("The journal is closed.", next_step="")
-        if self._writer is None and self.report.full:
+        if self.report.full:
             raise StorageFull("The disk is full, so the journal was opened for reading only.")
-        if self._writer is None:
-            raise StorageReadOnly("The journal was opened for reading only.")
-        self._writer.queue.put(work)
+        raise StorageReadOnly("The journal was opened for reading only.")
 
     def push(self, drafts: Sequence[Draft], lease: Lease) -> None:
-        self._to_writer((drafts, lease))
+        """Those of a turn within one breath of the loop are passed on together: nobody would hear of the first before
+        the loop draws its next one, and every hand-over costs."""
+        if self._closed or self._writer is None:
+            self._refuse()
+        if lease is not self._gathering or len(self._gathered) >= GATHERED:
+            self._pass_on()
+            self._gathering = lease
+            self._loop.call_soon(self._pass_on)
+        self._gathered += drafts
         self._pending += len(drafts)
+
+    def _pass_on(self) -> None:
+        """To the writer; before anything that is written after them."""
+        if self._gathering is not None:
+            self._queue.put((self._gathered, self._gathering))
+            self._gathered, self._gathering = [], None
 
     async def room(self, lease: Lease | None) -> None:
         while self._pending > PENDING_DELTAS and not self._closed:
@@ -189,7 +212,7 @@ class SqliteStore:
         if self._closed:
             return
         if self._writer is not None:
-            self._writer.queue.put(None)
+            self._to_writer(None)
         self._closed = True
         for _ in self._readers:
             self._asked.put(None)

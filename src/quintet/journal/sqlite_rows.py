@@ -128,6 +128,10 @@ class SqliteRows:
         key = self._value("thread_key", (root,))
         return [] if key is None else self._event_rows("root_events", (key, after, limit))
 
+    def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
+        key = self._value("thread_key", (root,))
+        return [] if key is None else self._event_rows("root_facts", (key, after, limit))
+
     def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
         here = self.thread(thread)
         root = self._thread_key(here.root if here else thread)
@@ -294,11 +298,14 @@ class SqliteRows:
     def insert_events(self, rows: Sequence[EventRow]) -> None:
         """Kept until they are read or the transaction ends, so that many jobs share one statement. Their keys are
         looked up now: an event that names what is not there fails its own job."""
-        kind_code, thread_key, turn_key, keep = self._kind_code, self._thread_key, self._turn_key, self.waiting.append
+        keep = self.waiting.append
+        last: tuple[str, str, str] | None = None
         for row in rows:
-            root = thread_key(row.root)
-            thread = None if row.thread == row.root else thread_key(row.thread)
-            keep((row.seq, kind_code(row.kind), row.at_ms, root, thread, turn_key(row.turn), row.sum, row.body))
+            if last is None or row.turn is not last[0] or row.thread is not last[1] or row.kind is not last[2]:
+                last = row.turn, row.thread, row.kind
+                root, turn, kind = self._thread_key(row.root), self._turn_key(row.turn), self._kind_code(row.kind)
+                thread = None if row.thread == row.root else self._thread_key(row.thread)
+            keep((row.seq, kind, row.at_ms, root, thread, turn, row.sum, row.body))
 
     def write_out(self) -> None:
         """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""

@@ -164,6 +164,9 @@ class StoredJournal:
     async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
         return await self.store.read(lambda rows: reading.events(rows, after, root, limit))
 
+    async def facts(self, root: str, after: int, *, limit: int = 500) -> list[Event]:
+        return await self.store.read(lambda rows: reading.facts(rows, after, root, limit))
+
     async def thread(self, thread: str) -> Thread:
         return await self.store.read(lambda rows: reading.thread(rows, thread))
 

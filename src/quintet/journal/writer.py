@@ -32,6 +32,7 @@ class Writer(threading.Thread):
     def __init__(
         self,
         connection: apsw.Connection,
+        waiting: queue.SimpleQueue[Waiting],
         *,
         home: Home,
         publisher: Publisher,
@@ -43,7 +44,7 @@ class Writer(threading.Thread):
         deliver: Callable[[Outcome], None],
     ) -> None:
         super().__init__(name="quintet-journal-writer", daemon=True)
-        self.queue: queue.SimpleQueue[Waiting] = queue.SimpleQueue()
+        self._queue = waiting
         self._committer = Committer(connection, clock=clock, owner=owner, alive=alive, version=version)
         self.rows = self._committer.rows
         self.full = not home.has_reserve()  # who starts without one may settle, not begin, until there is room
@@ -72,11 +73,11 @@ class Writer(threading.Thread):
             self._commit(batch)
 
     def _take(self) -> list[Waiting]:
-        taken = [self.queue.get()]
+        taken = [self._queue.get()]
         rows = size_of(taken[0])
         while rows < BATCH_ROWS:
             try:
-                taken.append(self.queue.get_nowait())
+                taken.append(self._queue.get_nowait())
             except queue.Empty:
                 break
             rows += size_of(taken[-1])

@@ -18,7 +18,7 @@ from quintet.domain.model import (
     Usage,
     UsageChunk,
 )
-from quintet.providers.dialect import THOUGHT_ENDS, count, decoded, refuse, unique_id
+from quintet.providers.dialect import THOUGHT_ENDS, count, decoded, named, refuse, unique_id
 
 SIGNED = "anthropic:"  # marks a signature as this wire's, so that no other is sent it
 HIDDEN = "anthropic-hidden:"  # thinking the server encrypted whole
@@ -39,6 +39,7 @@ class MessagesParser:
         self._calls: dict[int, str] = {}
         self._usage: dict[str, Any] = {}
         self._reason: Finish | None = None
+        self._answer_id = ""
         self._thought = False  # the last block was thinking
         self._signed = -1  # the block whose signature has begun
 
@@ -55,7 +56,9 @@ class MessagesParser:
             case "content_block_start":
                 return self._start(message.get("index", 0), message.get("content_block") or {})
             case "message_start":
-                self._usage |= (message.get("message") or {}).get("usage") or {}
+                begun = message.get("message") or {}
+                self._usage |= begun.get("usage") or {}
+                self._answer_id = named(begun.get("id"))
             case "message_delta":
                 self._usage |= {k: v for k, v in (message.get("usage") or {}).items() if v is not None}
                 reason = (message.get("delta") or {}).get("stop_reason")
@@ -108,7 +111,7 @@ class MessagesParser:
     def end(self) -> Iterable[Chunk]:
         rest: list[Chunk] = [UsageChunk(_usage(self._usage))] if self._usage else []
         if self._reason is not None:
-            rest.append(FinishChunk(self._reason))
+            rest.append(FinishChunk(self._reason, self._answer_id))
             self.finished = True
         return rest
 

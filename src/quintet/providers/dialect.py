@@ -12,6 +12,7 @@ from quintet.domain.model import Chunk, ModelInfo, ModelRequest, TextChunk
 
 # Says nothing, but ends what is being thought: the next thought is an item of its own, with its own signature.
 THOUGHT_ENDS = TextChunk("")
+NAME_AT_MOST = 200  # characters of what a server calls its answer
 
 
 class BrokenStream(ValueError):
@@ -94,6 +95,11 @@ def summary_text(text: str) -> str:
 def count(value: Any) -> int | None:
     """A number of tokens as a server reports it; nothing sensible is nothing."""
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15 else None
+
+
+def named(value: Any) -> str:
+    """The server's own name for its answer; nothing sensible is nothing."""
+    return value if isinstance(value, str) and len(value) <= NAME_AT_MOST else ""
 
 
 def unique_id(given: str, taken: Collection[str]) -> str:

@@ -52,10 +52,10 @@ class Simulated(Exception):
 def chunks_of(script: str) -> list[Chunk]:
     """The whole answer; raises Unreadable or Simulated."""
     reading = _Reading()
-    for number, line in enumerate(script.splitlines(), 1):
-        bare = line.strip()
-        if bare and not bare.startswith(_SKIPPED) and bare.lower() != "echo":
-            reading.take(bare, f"line {number}: {line!r}")
+    for reading.number, reading.line in enumerate(script.splitlines(), 1):
+        bare = reading.line.strip()
+        if bare and not bare.startswith(_SKIPPED):
+            reading.take(bare)
     if not reading.chunks:
         raise Unreadable("The echo script has no parts.")
     finish = Finish.TOOL_CALLS if reading.call else Finish.STOP
@@ -68,11 +68,18 @@ class _Reading:
         self.usage: list[Chunk] = []
         self.answer_id = ""
         self.call = ""
+        self.number, self.line = 0, ""
 
-    def take(self, bare: str, where: str) -> None:
+    @property
+    def _where(self) -> str:
+        return f"line {self.number}: {self.line!r}"
+
+    def take(self, bare: str) -> None:
         word, colon, payload = bare.partition(":")
         if not colon:
-            raise Unreadable(f"Invalid echo DSL at {where}")
+            if word.lower() == "echo":
+                return
+            raise Unreadable(f"Invalid echo DSL at {self._where}")
         kind, payload = word.strip().lower(), payload.removeprefix(" ")
         match kind:
             case "text":
@@ -84,32 +91,32 @@ class _Reading:
             case "usage":
                 self.usage = [UsageChunk(_usage(payload))]
             case "tool_call":
-                self._call(_mapping(payload, kind), where)
+                self._call(_mapping(payload, kind))
             case "tool_call_part":
-                self._part(_value(payload), where)
+                self._part(_value(payload))
             case "error":
-                raise _simulated(payload.strip(), where)
+                raise _simulated(payload.strip(), self._where)
             case _ if kind in _MEDIA:
                 self.chunks.append(TextChunk(f"[{kind} {_url(payload, kind)}]"))
             case _:
-                raise Unreadable(f"Unknown echo DSL kind '{kind}' at {where}")
+                raise Unreadable(f"Unknown echo DSL kind '{kind}' at {self._where}")
 
-    def _call(self, given: dict[str, Any], where: str) -> None:
+    def _call(self, given: dict[str, Any]) -> None:
         inner = given.get("function")
         merged = {**(inner if isinstance(inner, dict) else {}), **{k: v for k, v in given.items() if v is not None}}
         call_id, name, arguments = merged.get("id"), merged.get("name"), merged.get("arguments")
         if not isinstance(call_id, str) or not isinstance(name, str):
-            raise Unreadable(f"tool_call requires string id and name at {where}")
+            raise Unreadable(f"tool_call requires string id and name at {self._where}")
         if not isinstance(arguments, str | None):
-            raise Unreadable(f"tool_call.arguments must be a string at {where}")
+            raise Unreadable(f"tool_call.arguments must be a string at {self._where}")
         self.call = call_id
         self.chunks.append(ToolStart(call_id, name))
         if arguments:
             self.chunks.append(ToolInput(call_id, arguments))
 
-    def _part(self, value: Any, where: str) -> None:
+    def _part(self, value: Any) -> None:
         if not self.call:
-            raise Unreadable(f"tool_call_part before any tool_call at {where}")
+            raise Unreadable(f"tool_call_part before any tool_call at {self._where}")
         part = value.get("arguments_part") if isinstance(value, dict) else value
         if part not in (None, ""):
             text = part if isinstance(part, str) else msgspec.json.encode(part).decode()

@@ -18,7 +18,7 @@ from quintet.domain.item import (
     ToolCall,
     ToolResult,
     UserMessage,
-    text_of,
+    spoken,
     tool_of,
 )
 from quintet.domain.model import (
@@ -65,7 +65,7 @@ def _last_message(items: Sequence[Item]) -> tuple[str, Sequence[Item]]:
     for place in range(len(items) - 1, -1, -1):
         body = items[place].body
         if isinstance(body, UserMessage):
-            return text_of(body), items[place + 1 :]
+            return spoken(body.parts), items[place + 1 :]
     return "", items
 
 
@@ -118,8 +118,6 @@ def _success(call: ToolCall, result: ToolResult, text: str) -> str:
             return f"{given.get('path', 'The file')}:\n\n{text}"
         case "shell":
             return f"`{given.get('command', '')}` ended with {result.message or 'success'}.\n\n{text}"
-        case "write" | "edit" if result.diff:
-            return f"{text}\n\n{_clipped(result.diff)}"
         case _:
             return text or result.message or "Done."
 

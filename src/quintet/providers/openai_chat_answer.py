@@ -18,7 +18,7 @@ from quintet.domain.model import (
     Usage,
     UsageChunk,
 )
-from quintet.providers.dialect import count, decoded, refuse, unique_id
+from quintet.providers.dialect import count, decoded, named, refuse, unique_id
 from quintet.providers.spoken_calls import SpokenCalls
 
 SIGNED = "chat:"
@@ -38,6 +38,7 @@ class ChatParser:
         self._thinking = False
         self._calls: dict[int, tuple[str, str]] = {}  # by index: the id the server gave, the one its pieces go under
         self._reason: Finish | None = None
+        self._answer_id = ""
         self._spoken = SpokenCalls(tools)
 
     @property
@@ -61,6 +62,8 @@ class ChatParser:
             reason = choice.get("finish_reason")
             if reason and self._reason is not Finish.REFUSAL:
                 self._reason = _FINISH.get(reason, Finish.OTHER)
+            if reason:
+                self._answer_id = named(message.get("id"))
         if usage := message.get("usage"):
             chunks.append(UsageChunk(_usage(usage)))
         return chunks
@@ -109,7 +112,7 @@ class ChatParser:
         called = bool(self._calls) or self._spoken.found
         reason = Finish.TOOL_CALLS if called and self._reason in (None, Finish.STOP) else self._reason
         if reason is not None and self.whole:
-            rest.append(FinishChunk(reason))
+            rest.append(FinishChunk(reason, self._answer_id))
             self.finished = True
         return rest
 

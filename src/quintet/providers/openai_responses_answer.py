@@ -18,7 +18,7 @@ from quintet.domain.model import (
     Usage,
     UsageChunk,
 )
-from quintet.providers.dialect import THOUGHT_ENDS, count, decoded, refuse, unique_id
+from quintet.providers.dialect import THOUGHT_ENDS, count, decoded, named, refuse, unique_id
 
 SIGNED = "responses:"  # marks encrypted reasoning as this wire's
 _CUT = {"max_output_tokens": Finish.LENGTH, "content_filter": Finish.REFUSAL}
@@ -102,7 +102,7 @@ class ResponsesParser:
             self._reason = _CUT.get(str(why), Finish.OTHER)
         elif self._reason is None:
             self._reason = Finish.TOOL_CALLS if self._calls else Finish.STOP
-        return [*chunks, FinishChunk(self._reason)]
+        return [*chunks, FinishChunk(self._reason, named(response.get("id")))]
 
     def end(self) -> Iterable[Chunk]:
         return ()

@@ -103,6 +103,7 @@ class ModelTable:
             as_of=found.as_of if found else "",
             price_reported=entry.seen == "reported" and None in (given.input_price, given.output_price),
             thoughts_in_limit=_first(given.thoughts_in_limit, self._thoughts_in_limit(reference)),
+            summarises=self._kind(reference) is not ProviderKind.OFFLINE,
             fallback=fallback,
         )
 
@@ -213,8 +214,11 @@ class ModelTable:
         return settings is not None and thoughts_in_limit(with_address(settings).base_url, model)
 
     def _is_free(self, reference: str) -> bool:
+        return self._kind(reference) in _NAMELESS
+
+    def _kind(self, reference: str) -> ProviderKind | None:
         settings = self._settings.get(reference.partition("/")[0])
-        return settings is not None and settings.kind in _NAMELESS
+        return settings.kind if settings else None
 
     def _scripted(self, wanted: str, name: str, settings: ProviderSettings) -> Provider:
         if not settings.script:

@@ -5,7 +5,7 @@ reader.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -68,6 +68,13 @@ class Connection(Generic[S]):
 
     async def notify(self, method: str, params: Any = UNSET) -> None:
         await self._send(messages.encode_notification(method, params))
+
+    async def notify_all(self, method: str, many: Sequence[Any]) -> None:
+        """One notification for each of the params, side by side, with one place in the queue for all."""
+        frame = self._dialect.encode
+        frames = [frame(body) for body in messages.encode_notifications(method, many)]
+        if frames:
+            await self.writer.send(b"".join(frames), len(frames))
 
     def offer(self, method: str, params: Any = UNSET) -> bool:
         """For streamed events. False when the reader lags: then `cut` with a marker it can resume from."""

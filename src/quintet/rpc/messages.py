@@ -3,7 +3,9 @@
 Pure: knows neither methods nor codes. What a protocol answers to a BadMessage is the protocol's own word.
 """
 
+import re
 from array import array
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -81,6 +83,10 @@ _string = msgspec.json.Decoder(str)
 _error = msgspec.json.Decoder(WireError)
 _encoder = msgspec.json.Encoder()
 _VERSION = b'"2.0"'
+HALF = "a text holds half of a surrogate pair"
+UNREADABLE = Raw(b'"\\ud800"')  # params that no decoder takes
+_FIRST, _SECOND = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = re.compile(rb"(?<!\\)((?:\\\\)*)(?:%s(?!%s)|(?<!%s)%s)" % (_FIRST, _SECOND, _FIRST, _SECOND))
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _STEPS = bytes.maketrans(b"[]", b"\x01\xff")  # read as signed bytes: one up, one down
 _NO_QUOTES_NOR_BRACKETS = bytes(set(range(256)) - set(b'"{}[]'))
@@ -97,10 +103,34 @@ def decode(body: bytes, *, null_id: NullId = "refuse", max_depth: int = MAX_DEPT
     except msgspec.ValidationError:
         return _not_an_object(body)
     except ValueError as why:  # msgspec.DecodeError and UnicodeDecodeError are both ValueErrors
-        return BadMessage("parse", str(why))
+        mended = _mend_halves(body)
+        if mended == body:
+            return BadMessage("parse", str(why))
+        return _unreadable(decode(mended, null_id=null_id, max_depth=max_depth))
     if too_deep(body, max_depth):
         return BadMessage("depth", f"nested deeper than {max_depth}")
     return _classify(envelope, null_id)
+
+
+def _mend_halves(body: bytes) -> bytes:
+    """Halves of surrogate pairs, which JSON can write and no text can hold, replaced by U+FFFD."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    return _HALF.sub(rb"\1\\ufffd", body)
+
+
+def _unreadable(message: Message | BadMessage) -> Message | BadMessage:
+    """Who sent such a thing learns that it cannot be taken, under its own id; nobody is given something else."""
+    match message:
+        case Request(id=id_) | Response(id=id_) | ErrorResponse(id=id_) if isinstance(id_, str) and "\ufffd" in id_:
+            return BadMessage("id", HALF, None, has_id=True)
+        case Request(id=id_, method=method):
+            return Request(id_, method, UNREADABLE)
+        case Notification(method=method):
+            return Notification(method, UNREADABLE)
+        case Response(id=id_):
+            return ErrorResponse(id_, WireError(0, HALF))
+    return message
 
 
 def too_deep(body: bytes, limit: int = MAX_DEPTH) -> bool:
@@ -205,6 +235,14 @@ def encode_request(id: str | int, method: str, params: Any = UNSET) -> bytes:
 
 def encode_notification(method: str, params: Any = UNSET) -> bytes:
     return encode(_Call("2.0", method, UNSET, params))
+
+
+def encode_notifications(method: str, many: Sequence[Any]) -> list[bytes]:
+    """One body for each of the params."""
+    try:
+        return [_encoder.encode(_Call("2.0", method, UNSET, params)) for params in many]
+    except UnicodeEncodeError:
+        return [encode_notification(method, params) for params in many]
 
 
 def encode_result(id: Id, result: Any) -> bytes:

@@ -28,8 +28,8 @@ class Writer:
     def __init__(self, sink: Sink, *, max_bytes: int = MAX_BYTES, max_frames: int = MAX_FRAMES) -> None:
         self._sink = sink
         self._max_bytes, self._max_frames = max_bytes, max_frames
-        self._queue: deque[bytes] = deque()
-        self._waiting: deque[tuple[bytes, asyncio.Future[None]]] = deque()
+        self._queue: deque[tuple[bytes, int]] = deque()  # frames that lie side by side, and how many they are
+        self._waiting: deque[tuple[bytes, int, asyncio.Future[None]]] = deque()
         # Frames on their way through the sink still count: the bound is on all that is held for this reader.
         self._held_bytes = self._held_frames = 0
         self._task: asyncio.Task[None] | None = None
@@ -44,14 +44,15 @@ class Writer:
         """Bytes and frames not yet taken by the operating system."""
         return self._held_bytes, self._held_frames
 
-    async def send(self, frame: bytes) -> None:
-        """Return once the frame has its place: whatever is sent or offered afterwards comes after it."""
+    async def send(self, frame: bytes, frames: int = 1) -> None:
+        """Return once the frame has its place: whatever is sent or offered afterwards comes after it. Several of them,
+        side by side, take their places together."""
         if self.closed:
             raise Ended("the writer is closed")
-        if self.try_send(frame):
+        if self.try_send(frame, frames):
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (frame, place)
+        entry = (frame, frames, place)
         self._waiting.append(entry)
         try:
             await place
@@ -62,11 +63,11 @@ class Writer:
                 self._admit()
             raise
 
-    def try_send(self, frame: bytes) -> bool:
+    def try_send(self, frame: bytes, frames: int = 1) -> bool:
         """`send` for whoever cannot wait; False changes nothing, the caller still owes the frame."""
-        if self.closed or self._waiting or not self._has_room(frame):
+        if self.closed or self._waiting or not self._has_room(frame, frames):
             return False
-        self._accept(frame)
+        self._accept(frame, frames)
         return True
 
     def offer(self, frame: bytes) -> bool:
@@ -103,24 +104,24 @@ class Writer:
         await self._sink.close()
         return whole
 
-    def _has_room(self, frame: bytes) -> bool:
+    def _has_room(self, frame: bytes, frames: int) -> bool:
         if self._held_frames == 0:
-            return True  # one frame larger than the bound is still sent, alone
-        return self._held_frames < self._max_frames and self._held_bytes + len(frame) <= self._max_bytes
+            return True  # what is larger than the bound is still sent, alone
+        return self._held_frames + frames <= self._max_frames and self._held_bytes + len(frame) <= self._max_bytes
 
-    def _accept(self, frame: bytes) -> None:
-        self._queue.append(frame)
+    def _accept(self, frame: bytes, frames: int) -> None:
+        self._queue.append((frame, frames))
         self._held_bytes += len(frame)
-        self._held_frames += 1
+        self._held_frames += frames
         if self._task is None:
             self._idle.clear()
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def _admit(self) -> None:
-        while self._waiting and self._has_room(self._waiting[0][0]):
-            frame, place = self._waiting.popleft()
+        while self._waiting and self._has_room(*self._waiting[0][:2]):
+            frame, frames, place = self._waiting.popleft()
             if not place.done():
-                self._accept(frame)
+                self._accept(frame, frames)
                 place.set_result(None)
 
     async def _run(self) -> None:
@@ -143,15 +144,16 @@ class Writer:
 
     def _take(self) -> tuple[bytes, int]:
         """All that is queued, up to one batch, as one write."""
-        parts = [self._queue.popleft()]
-        size = len(parts[0])
-        while self._queue and size + len(self._queue[0]) <= _BATCH:
-            parts.append(self._queue.popleft())
-            size += len(parts[-1])
-        return (b"".join(parts) if len(parts) > 1 else parts[0]), len(parts)
+        part, frames = self._queue.popleft()
+        parts, size = [part], len(part)
+        while self._queue and size + len(self._queue[0][0]) <= _BATCH:
+            part, more = self._queue.popleft()
+            parts.append(part)
+            size, frames = size + len(part), frames + more
+        return (b"".join(parts) if len(parts) > 1 else part), frames
 
     def _fail_waiting(self) -> None:
         while self._waiting:
-            _, place = self._waiting.popleft()
+            _, _, place = self._waiting.popleft()
             if not place.done():
                 place.set_exception(Ended("the reader is gone"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from quintet.domain.ports import Results, Tool
 from quintet.tools.ask_user import AskUserTool
@@ -42,6 +42,7 @@ def builtin_tools(
     search_key: Callable[[], str] = str,
     results: Results | None = None,
     seen: Seen | None = None,
+    skills_dirs: Sequence[str] = (),
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
     `web_search` is where the person lets us search, with a key that is looked up when it is needed;
@@ -62,7 +63,7 @@ def builtin_tools(
         GlobTool(guard, environment, hidden=(home, *secrets)),
         WebFetchTool(),
         *_searching(web_search, search_key),
-        ReadSkillTool(guard, home),
+        ReadSkillTool(guard, home, skills_dirs),
         TodoTool(),
         AskUserTool(),
         EnterPlanModeTool(),

@@ -22,6 +22,7 @@ class Change(msgspec.Struct, frozen=True):
     before: str | None  # None: there is no file yet
     after: str
     words: str  # what is said when it is done
+    replaced: int = 0  # how often a text was put in another's place
 
 
 def text_at(place: Place) -> str | None:
@@ -74,11 +75,12 @@ def _told(change: Change, diff: str) -> ToolOutcome:
     size = len(change.after.encode())
     body = diff.split("\n")[2:]
     plus, minus = (sum(line.startswith(mark) for line in body) for mark in "+-")
+    shown = {"type": "diff", "path": place.path, "hunks": hunks(change.before, change.after), "bytes": size}
     return ToolOutcome(
         change.words,
         ResultStatus.OK,
         message=f"{place.shown} (+{plus} -{minus})",
-        display=({"type": "diff", "path": place.path, "hunks": hunks(change.before, change.after), "bytes": size},),
+        display=(shown | {"replaced": change.replaced} if change.replaced else shown,),
         changed_files=(place.path,),
         diff=diff,
     )

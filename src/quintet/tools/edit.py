@@ -87,11 +87,12 @@ class EditTool:
             raise Invalid(f"There is no file {place.shown}.", next_step="Use `write` to make a new file.")
         if not given.unread:
             self._check_seen(place, before, thread)
-        after = before
+        after, replaced = before, 0
         for number, edit in enumerate(given.edits, 1):
-            after = _replaced(after, edit, f"Edit {number} of {place.shown}")
-        count = len(given.edits)
-        return Change(place, before, after, f"Edited {place.shown}: {count} replacement{'s' if count > 1 else ''}.")
+            after, count = _replaced(after, edit, f"Edit {number} of {place.shown}")
+            replaced += count
+        words = f"Edited {place.shown}: {replaced} replacement{'s' if replaced > 1 else ''}."
+        return Change(place, before, after, words, replaced)
 
     def _check_seen(self, place: Place, content: str, thread: str) -> None:
         """Nobody changes what they have not looked at: the text may say something else than they believe."""
@@ -102,7 +103,8 @@ class EditTool:
                 raise Invalid(f"{place.shown} has changed since it was read in this thread. Read it again first.")
 
 
-def _replaced(text: str, edit: Edit, where: str) -> str:
+def _replaced(text: str, edit: Edit, where: str) -> tuple[str, int]:
+    """The text, and how often it was changed."""
     if edit.old == edit.new:
         raise Invalid(f"{where}: old and new are the same.")
     count = _occurrences(text, edit.old)
@@ -120,7 +122,7 @@ def _replaced(text: str, edit: Edit, where: str) -> str:
         raise Invalid(f"{where}: the new text holds half of a surrogate pair, which no UTF-8 file can.") from error
     if len(text.encode()) + text.count(edit.old) * growth > TEXT_LIMIT:  # counted first: the result may be enormous
         raise Invalid(f"{where}: the file would grow beyond {TEXT_LIMIT // 1024 // 1024} MiB.")
-    return text.replace(edit.old, edit.new)
+    return text.replace(edit.old, edit.new), text.count(edit.old)
 
 
 def _occurrences(text: str, old: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -40,9 +41,11 @@ class ReadSkillArguments(Arguments, frozen=True):
 
 
 class ReadSkillTool:
-    def __init__(self, guard: PathGuard, home: str = "") -> None:
+    def __init__(self, guard: PathGuard, home: str = "", given: Sequence[str] = ()) -> None:
+        """`given` are directories with skills that the person named for this run."""
         self._guard = guard
         self._home = home
+        self._given = given
 
     @property
     def spec(self) -> ToolSpec:
@@ -69,15 +72,18 @@ class ReadSkillTool:
         given = checked("read_skill", prepared.arguments, ReadSkillArguments)
         try:
             if not given.name:
-                return _listed(await on_disk(find_skills, self._home, self._guard.workspace(prepared.cwd)))
+                return _listed(await on_disk(self._skills, prepared.cwd))
             return await on_disk(self._read, given, prepared)
         except Invalid as error:
             return failed(error.line(), error.message)
         except OSError as error:
             return failed(os_words(error, given.file))
 
+    def _skills(self, cwd: str) -> list[Skill]:
+        return find_skills(self._home, self._guard.workspace(cwd), self._given)
+
     def _skill(self, name: str, cwd: str) -> Skill:
-        skills = find_skills(self._home, self._guard.workspace(cwd))
+        skills = self._skills(cwd)
         for skill in skills:
             if skill.name == name:
                 return skill

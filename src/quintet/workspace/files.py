@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from quintet.domain.errors import Invalid
 from quintet.workspace.handles import open_below, open_file, replace, write_new
@@ -20,6 +20,8 @@ from quintet.workspace.paths import Place
 TEXT_LIMIT = 4 * 1024 * 1024  # what can be edited or written as a whole
 P = ParamSpec("P")
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 async def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -35,6 +37,16 @@ async def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
         if not task.cancelled():
             task.exception()  # looked at, so that asyncio does not report it as lost
         raise
+
+
+async def together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) -> tuple[A, B]:
+    """Both at once. When one fails the other is ended before the failure goes on."""
+    try:
+        async with asyncio.TaskGroup() as both:
+            one, other = both.create_task(first), both.create_task(second)
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+    return one.result(), other.result()
 
 
 def open_regular(place: Place) -> int:

@@ -23,7 +23,7 @@ import msgspec
 
 from quintet.workspace.child import Cause, Child
 from quintet.workspace.environment import MARKER, find_program
-from quintet.workspace.files import on_disk
+from quintet.workspace.files import on_disk, together
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.processes import run_child
 from quintet.workspace.tree import Seen
@@ -107,24 +107,25 @@ class Git:
         # Named before it is made: a cancel, or a full disk, while it is being made leaves nothing behind.
         place = os.path.join(self._scratch, f"git-{os.urandom(8).hex()}")
         try:
-            seen = await on_disk(_shell_around, place, layout, index)
             repository = Repository(self._program, self._path, layout, place)
-            await self._set_up(repository, seen)
+            # Neither needs the other, and a program takes its time to start.
+            settings, _ = await together(self._settings_of(repository), on_disk(_shell_around, place, layout, index))
+            await on_disk(repository.take, settings)
             repository.index = _name_of(index)
             yield repository
         finally:
             await on_disk(shutil.rmtree, place, ignore_errors=True)
 
-    async def _set_up(self, repository: Repository, now: Seen | None) -> None:
+    async def _settings_of(self, repository: Repository) -> _Settings:
         path = repository.layout.config
-        old = self._settings.get(path)
+        now, old = await on_disk(_seen, path), self._settings.get(path)
         settings = old[1] if old is not None and old[0] == now else await repository.read_settings()
         self._settings.pop(path, None)
         if now is not None and now.ctime_ns < time.time_ns() - _SURE_NS:
             self._settings[path] = (now, settings)
         while len(self._settings) > _REMEMBERED:
             del self._settings[next(iter(self._settings))]
-        await repository.take(settings)
+        return settings
 
 
 def _name_of(index: Index | None) -> bytes:
@@ -147,7 +148,7 @@ class Repository:
             "PATH": path,
             "HOME": place,
             "XDG_CONFIG_HOME": place,
-            "GIT_DIR": os.path.join(place, "git"),
+            "GIT_DIR": place,
             "GIT_WORK_TREE": layout.top,
             "GIT_INDEX_FILE": os.path.join(place, "index"),
             "GIT_OBJECT_DIRECTORY": layout.objects,
@@ -165,10 +166,10 @@ class Repository:
         said = [(name.lower(), value) for name, _, value in (line.partition("\n") for line in lines)]
         return tuple((name, value) for name, value in said if name in _TAKEN and _PLAIN.fullmatch(value))
 
-    async def take(self, settings: _Settings) -> None:
+    def take(self, settings: _Settings) -> None:
         self.converts = any(name in ("core.autocrlf", "core.eol") for name, _ in settings)
         self.folds = any(name in _FOLDING and value.lower() not in _NO for name, value in settings)
-        await on_disk(_write_config, os.path.join(self._place, "git", "config"), settings)
+        _write_config(os.path.join(self._place, "config"), settings)
 
     async def refresh(self) -> Index:
         """Let git look at every file whose times or inode are not those in the index; the better index."""
@@ -213,17 +214,15 @@ class Repository:
             yield questions.fileno()
 
 
-def _shell_around(place: str, layout: Layout, index: Index | None) -> Seen | None:
-    """An empty repository in a private directory, and the index beside it. What the real one's config is now."""
+def _shell_around(place: str, layout: Layout, index: Index | None) -> None:
+    """An empty repository in a private directory, and the index beside it."""
     scratch = os.path.dirname(place)
     for directory in (os.path.dirname(scratch), scratch):  # makedirs would make the outer one as loose as the umask is
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
-    os.mkdir(place, 0o700)
-    git = os.path.join(place, "git")
-    for name in ("git", "git/refs", "git/objects"):
-        os.mkdir(os.path.join(place, name), 0o700)
-    with open(os.path.join(git, "HEAD"), "w", encoding="ascii") as file:
+    for directory in (place, os.path.join(place, "refs")):  # git takes no less for a repository
+        os.mkdir(directory, 0o700)
+    with open(os.path.join(place, "HEAD"), "w", encoding="ascii") as file:
         file.write("ref: refs/heads/none\n")
     if index is not None:
         path = os.path.join(place, "index")
@@ -233,8 +232,7 @@ def _shell_around(place: str, layout: Layout, index: Index | None) -> Seen | Non
     with os.scandir(layout.admin) as entries:
         for entry in entries:
             if entry.name.startswith("sharedindex."):  # an index may be split in two
-                os.symlink(entry.path, os.path.join(git, entry.name))
-    return _seen(layout.config)
+                os.symlink(entry.path, os.path.join(place, entry.name))
 
 
 def _write_config(path: str, settings: _Settings) -> None:

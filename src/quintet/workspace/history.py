@@ -14,12 +14,12 @@ from quintet.domain.checkpoint import Compared, FileChange, FileKind, FileState,
 from quintet.domain.errors import STORAGE_ERRORS, Invalid, QuintetError, StorageDamaged
 from quintet.domain.ports import Clock
 from quintet.workspace.blobs import YOUNG_S, Blobs, digest_of
-from quintet.workspace.files import on_disk
+from quintet.workspace.files import on_disk, together
 from quintet.workspace.git import Git, GitFailed, Index, read_index
 from quintet.workspace.git_layout import Layout, layout_of
 from quintet.workspace.history_age import later_ones, now_ns, pass_by
 from quintet.workspace.history_compare import Comparison
-from quintet.workspace.history_git import PASSED_LIMIT, look, together
+from quintet.workspace.history_git import PASSED_LIMIT, look
 from quintet.workspace.history_keeping import Keeper
 from quintet.workspace.history_manifest import NAMED_LIMIT, Budget, Manifest, unpack
 from quintet.workspace.history_modes import file_modes, modes_above, room_modes
@@ -252,15 +252,15 @@ class WorkspaceHistory:
             self._better = {stale: (digest, better.mtime_ns)}  # the last one: there is mostly one such tree
             index = Index(better.data, better.mtime_ns, index.mode)
         paths = sorted({*(file.path for file in found.changed), *found.others, *found.rules})
-        if len(found.passed) <= PASSED_LIMIT:
+        if 0 < len(found.passed) <= PASSED_LIMIT:
             paths += await on_disk(_standing, layout.top, sorted({*found.passed} - {*paths}))
         mine = [path for path in paths if not self._hides(os.path.join(layout.top, path))]
         entries = await stoppable(self._keeper.before, layout.top, mine, budget)
         moment = now_ns()
-        notes += await on_disk(found.notes, layout)
         clean = sorted({*found.tracked} - {*paths})
 
         def manifest() -> Manifest:
+            notes.extend(found.notes(layout))
             plain = index.mode & 0o666 if index else 0o644
             return Manifest(
                 "git",

@@ -6,14 +6,13 @@ does itself change nothing about the question: what differs from that index is w
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Collection, Coroutine, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
-from quintet.workspace.files import on_disk
+from quintet.workspace.files import on_disk, together
 from quintet.workspace.git import Index, Repository
 from quintet.workspace.git_layout import Layout
 from quintet.workspace.history_manifest import counted, some
@@ -30,9 +29,6 @@ from quintet.workspace.history_others import (
 )
 from quintet.workspace.history_rules import is_rules
 from quintet.workspace.ignore import Ignored
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 _CHANGED = ("diff-files", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
 _REFRESH_OVER = 300  # files that look changed: more of them mean that the index is stale, not that all were edited
@@ -122,16 +118,6 @@ def _changed(lines: Sequence[bytes]) -> tuple[list[Tracked], list[str]]:
         elif int(mode, 8) != _GITLINK and (name not in found or status != "U"):
             found[name] = Tracked(name, int(mode, 8), old)
     return list(found.values()), odd
-
-
-async def together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]) -> tuple[A, B]:
-    """Both at once. When one fails the other is ended before the failure goes on."""
-    try:
-        async with asyncio.TaskGroup() as both:
-            one, other = both.create_task(first), both.create_task(second)
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] from None
-    return one.result(), other.result()
 
 
 def _unlisted(top: str, changed: Sequence[str], whole: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

@@ -10,8 +10,9 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
+from quintet.workspace.files import together
 from quintet.workspace.git import Repository
-from quintet.workspace.history_git import Tracked, split_debug, together
+from quintet.workspace.history_git import Tracked, split_debug
 from quintet.workspace.history_others import ARGUMENTS
 
 _BATCH_BYTES = 16 * 1024 * 1024

@@ -63,10 +63,18 @@ def _held(raw: bytes, few: int, known: Iterable[Held]) -> Held:
     for other in known:
         if other.listing == listing:
             return other
+    names, passed = _without_flags(_whole(raw, _FLAGS[0]))
+    paths = tuple(lines_in(names, _FLAGS[0])) if names.count(b"\0") <= few else ()
+    return Held(listing, rooms_of(names), passed, paths)
+
+
+def _without_flags(raw: bytes) -> tuple[bytes, tuple[bytes, ...]]:
+    """(the names, those of them that git is told to pass over). Mostly there is nothing special about any."""
+    if raw.startswith(_PLAIN) and raw.count(b"\0" + _PLAIN) + 1 == raw.count(b"\0"):
+        return raw[len(_PLAIN) :].replace(b"\0" + _PLAIN, b"\0"), ()
     lines = lines_in(raw, _FLAGS[0])
-    paths = [line[2:] for line in lines]
-    passed = tuple(line[2:] for line in lines if not line.startswith(_PLAIN) and _is_passed(line))
-    return Held(listing, rooms_of(paths), passed, tuple(paths) if len(paths) <= few else ())
+    names = b"".join(line[len(_PLAIN) :] + b"\0" for line in lines)
+    return names, tuple(line[len(_PLAIN) :] for line in lines if _is_passed(line))
 
 
 def _is_passed(line: bytes) -> bool:
@@ -125,7 +133,11 @@ async def lines_of(repository: Repository, *command: str) -> list[bytes]:
 
 
 def lines_in(raw: bytes, command: str) -> list[bytes]:
+    return _whole(raw, command).split(b"\0")[:-1]
+
+
+def _whole(raw: bytes, command: str) -> bytes:
     """A list that was cut short must never pass for the whole."""
     if raw and not raw.endswith(b"\0"):
         raise GitFailed(f"git {command} broke off")
-    return raw.split(b"\0")[:-1]
+    return raw

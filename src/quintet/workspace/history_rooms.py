@@ -11,7 +11,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from quintet.workspace.tree import Seen
@@ -19,6 +19,9 @@ from quintet.workspace.tree import Seen
 _SURE_NS = 5_000_000_000  # more than any file system's clock takes for one step: two seconds, on the slowest
 _TREES = 4  # remembered
 _MOUNTS = "/proc/self/mountinfo"
+# Paths one behind the other in the same directory, found as one: they are many, and their directories few. A path whose
+# last name is empty matches for itself and without the group, so that no line is ever looked at twice.
+_NEIGHBOURS = re.compile(rb"([^\0]*/|)[^\0/]+\0(?:\1[^\0/]+\0)*|[^\0]*\0")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, PermissionError)  # for us as for git: others are failures
 # File systems that are known to stamp a directory for whatever happens in it. On others nothing is remembered.
@@ -94,7 +97,9 @@ def _untracked(place: bytes, tracked: bytes) -> tuple[bytes, ...]:
         names = {*os.listdir(place)}
     except _NOT_THERE:
         return ()
-    return tuple(sorted(names.difference(tracked.split(b"\0"), (b".git",))))
+    names.difference_update(tracked.split(b"\0"))
+    names.discard(b".git")
+    return tuple(sorted(names))
 
 
 def _device_that_stamps(top: bytes) -> int | None:
@@ -111,25 +116,26 @@ def _device_that_stamps(top: bytes) -> int | None:
         return None
 
 
-def rooms_of(paths: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Tracked paths, put into their directories; each directory stands behind those above it."""
-    names: dict[bytes, list[bytes]] = {b"": []}
-    last, inside = b"", names[b""]
-    for path in paths:
-        room, _, name = path.rpartition(b"/")
-        if room != last:  # most stand behind a neighbour
-            _open_room(names, room)
-            last, inside = room, names[room]
-        inside.append(name)
-    return {room: b"\0".join([*inside, b""]) for room, inside in names.items()}
+def rooms_of(listing: bytes) -> dict[bytes, bytes]:
+    """Tracked paths, each followed by NUL, put into their directories; each directory stands behind those above it."""
+    inside: dict[bytes, list[bytes]] = {b"": []}
+    for found in _NEIGHBOURS.finditer(listing):
+        paths, above = found[0], found[1]
+        if above is None:
+            above = paths[: paths.rfind(b"/") + 1]
+        room = above[:-1]
+        _open_room(inside, room)
+        # No name holds a slash, so what leads to the directory stands nowhere but before each of them.
+        inside[room].append(paths.replace(above, b"") if above else paths)
+    return {room: b"".join(names) for room, names in inside.items()}
 
 
-def _open_room(names: dict[bytes, list[bytes]], room: bytes) -> None:
+def _open_room(inside: dict[bytes, list[bytes]], room: bytes) -> None:
     missing: list[bytes] = []
-    while room not in names:
+    while room not in inside:
         missing.append(room)
         room = room.rpartition(b"/")[0]
     for below in reversed(missing):
         above, _, name = below.rpartition(b"/")
-        names[above].append(name)
-        names[below] = []
+        inside[above].append(name + b"\0")
+        inside[below] = []

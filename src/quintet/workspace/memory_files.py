@@ -8,9 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from quintet.domain.errors import Invalid
@@ -86,17 +84,18 @@ class MemoryFiles:
         return b"".join(line + b"\n" for line in lines)
 
     async def _record(self, record: Sequence[Mapping[str, Any]]) -> None:
-        stamp = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        lines = [_line({"type": entry["type"], "timestamp": stamp, **entry}) for entry in record]
-        if lines:
-            await self._files.append(self.paths.events, b"".join(line + b"\n" for line in lines))
+        if record:
+            await self._files.append(self.paths.events, b"".join(_line(entry) + b"\n" for entry in record))
 
     def _clear_passing(self) -> None:
-        """What a process that died while it wrote has left: it may hold a text that is to be forgotten."""
+        """What a process that died while it wrote has left: it may hold a text that is to be forgotten. Old is told by
+        what was written last, in the file system's own time."""
         with contextlib.suppress(OSError):
-            for entry in os.scandir(self._directory):
+            entries = [(entry, entry.stat().st_mtime) for entry in os.scandir(self._directory)]
+            now = max(written for _, written in entries)
+            for entry, written in entries:
                 passing = entry.name.startswith(".quintet-") and entry.name.endswith(".tmp")
-                if passing and entry.stat().st_mtime < time.time() - DEAD_S:
+                if passing and written < now - DEAD_S:
                     os.unlink(entry.path)
 
 

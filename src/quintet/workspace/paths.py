@@ -47,13 +47,15 @@ class PathGuard:
         # A whole user directory kept in git, or a repository at /, is no workspace: it would contain every project.
         return here if top in ("/", os.path.realpath(os.path.expanduser("~"))) else top
 
-    def reading(self, path: str, cwd: str) -> Place:
-        """The place of a path given by whoever works in `cwd`; Invalid when it is not theirs."""
+    def reading(self, path: str, cwd: str, root: str = "") -> Place:
+        """The place of a path given by whoever works in `cwd`; Invalid when it is not theirs. With a root (one that a
+        server is configured with) that contains it, else the workspace."""
         _spelled(path)
         with _resolving(path):
             here = os.path.realpath(cwd)
             resolved = os.path.realpath(os.path.join(here, path))
-            return self._open_place(path, resolved, here, self.workspace(here))
+            around = os.path.realpath(root) if root else self.workspace(here)
+            return self._open_place(path, resolved, here, around)
 
     def writing(self, path: str, cwd: str) -> Place:
         """Stricter than reading: what git, shells, editors and agents run by themselves is the person's to write."""

@@ -32,14 +32,16 @@ class Skill(msgspec.Struct, frozen=True):
     of_project: bool
 
 
-def find_skills(home: str, root: str) -> list[Skill]:
-    """Every skill there is, by name. The person's own hides a project's of the same name, never the other way round."""
+def find_skills(home: str, root: str, given: Sequence[str] = ()) -> list[Skill]:
+    """Every skill there is, by name. The person's own hides a project's of the same name, never the other way round;
+    those in directories `given` for this run hide both."""
     found: dict[str, Skill] = {}
     for place in IN_PROJECT:
         found.update({s.name: s for s in _skills_in(os.path.join(root, place), within=root, of_project=True)})
     if home:
         own = os.path.join(home, "skills")
         found.update({s.name: s for s in _skills_in(own, within=own, of_project=False)})
+    found.update({s.name: s for s in given_skills(given)})
     return sorted(found.values(), key=lambda skill: skill.name)
 
 

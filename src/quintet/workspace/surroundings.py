@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from quintet.domain.shown import shown_line
 from quintet.domain.surroundings import SkillLine, Surroundings
@@ -23,7 +23,11 @@ SKILLS_NAMED = 100
 class WorkspaceSurroundings:
     """Plays domain.ports.SurroundingsReader."""
 
-    def __init__(self, home: str, *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: str, *, environment: Mapping[str, str] | None = None, skills_dirs: Sequence[str] = ()
+    ) -> None:
+        """`skills_dirs` were named for this run."""
+        self._skills_dirs = skills_dirs
         self._home = home
         self._environment = os.environ if environment is None else environment
         self._guard = PathGuard(home)
@@ -37,7 +41,7 @@ class WorkspaceSurroundings:
         left_out = []
         skills = [
             SkillLine(skill.name, shown_line(skill.description), skill.of_project)
-            for skill in find_skills(self._home, root)
+            for skill in find_skills(self._home, root, self._skills_dirs)
         ]
         if len(skills) > SKILLS_NAMED:
             left_out.append(f"{len(skills) - SKILLS_NAMED} more skills; read_skill with an empty name lists all")

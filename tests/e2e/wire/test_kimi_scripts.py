@@ -127,7 +127,7 @@ def test_a_rejected_call_is_told_in_the_words_that_are_compared(tmp_path: Path, 
             {"path": "file.txt", "edit": {"old": "hello", "new": "hi", "replace_all": False}},
             "Edit file",
             "hello",
-            "File successfully edited. Applied 1 edit(s).",
+            "File successfully edited. Applied 1 edit(s) with 1 total replacement(s).",
         ),
     ],
 )
@@ -395,3 +395,37 @@ def test_a_skill_of_a_given_directory_is_a_command_under_its_own_name(tmp_path: 
         heard = wire.prompt("/skill:test at once")
         assert kinds(heard) == ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd", "reply"]
         assert payloads(heard, "TurnBegin")[0]["user_input"] == "/skill:test at once"
+
+
+@pytest.mark.req("wire:S18", "wire:S83")
+def test_hooks_of_kimis_configuration_are_run_and_know_kimis_names(tmp_path: Path) -> None:
+    hooks = [
+        {"event": "PreToolUse", "matcher": "^Shell$", "command": "cat > told.json; echo not now >&2; exit 2"},
+        {"event": "PreToolUse", "matcher": "^shell$", "command": "touch wrong"},
+        {"event": "Lunch", "command": "true"},
+    ]
+    with client(
+        tmp_path, call("Shell", {"command": "touch made"}), "text: done", flags=("--yolo",), hooks=hooks
+    ) as wire:
+        assert wire.initialize()["result"]["hooks"]["configured"] == {"PreToolUse": 2}
+        heard = wire.prompt("go")
+        value = told(heard)
+        assert value["is_error"] is True
+        assert "not now" in value["message"]
+        assert payloads(heard, "HookResolved")[0]["action"] == "block"
+    work = tmp_path / "work"
+    given = json.loads((work / "told.json").read_text())
+    assert (given["tool_name"], given["tool_input"]) == ("Shell", {"command": "touch made"})
+    assert not (work / "made").exists()
+    assert not (work / "wrong").exists()
+    assert "no event 'Lunch'" in (tmp_path / "home" / "quintet.log").read_text()
+
+
+def test_a_login_of_kimis_own_is_told_in_the_log(tmp_path: Path) -> None:
+    more = config_of(tmp_path, "text: ok")
+    more["providers"]["scripted_provider"]["oauth"] = {"storage": "file", "key": "oauth/kimi-code"}
+    with client(tmp_path, "text: ok", providers=more["providers"]) as wire:
+        assert spoken(wire.prompt("hi")) == "ok"
+    log = (tmp_path / "home" / "quintet.log").read_text()
+    assert "scripted_provider logs in with OAuth" in log
+    assert "KIMI_API_KEY" in log

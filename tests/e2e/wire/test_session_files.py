@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.wire.test_stdio import HOLDS, SAYS, client
-from tests.fakes.wire_client import kinds, spoken
-from tests.faults.processes import quintet
+from tests.fakes.wire_client import WireClient, kinds, spoken
+from tests.faults.processes import quintet, wait_until, write_home
 
 TURN = ["TurnBegin", "StepBegin", "ContentPart", "ContentPart", "StatusUpdate", "TurnEnd"]
 
@@ -60,6 +60,38 @@ def test_a_process_killed_around_the_end_of_a_turn_is_caught_up_with(tmp_path: P
     assert logged(tmp_path) == TURN * 2
     said = [row["content"] for row in lines(tmp_path, "context.jsonl") if row["role"] == "user"]
     assert said == ["first", "second"]
+
+
+@pytest.mark.req("wire:S93", "mechanisms:M6.resumable")
+def test_a_session_killed_in_its_first_turn_is_what_continue_goes_on_with(tmp_path: Path) -> None:
+    with client(tmp_path, HOLDS) as wire:
+        wire.send(id="p", method="prompt", params={"user_input": "first"})
+        wire.until(lambda m: "ContentPart" in str(m))
+        wait_until((tmp_path / "home" / "share" / "kimi.json").exists, 20)
+        wire.popen.kill()
+        wire.popen.wait(10)
+    with client(tmp_path, SAYS, "--continue") as wire:
+        heard = wire.call("replay")
+        assert kinds(heard) == ["TurnBegin", "StepBegin", "ContentPart", "TurnEnd", "reply"]
+        assert spoken(heard) == "begin "
+        assert wire.prompt("second")[-1]["result"] == {"status": "finished"}
+        (session,) = [p.name for p in directory(tmp_path).iterdir()]
+    assert logged(tmp_path, session) == ["TurnBegin", "StepBegin", "ContentPart", "TurnEnd", *TURN]
+    said = [row["content"] for row in lines(tmp_path, "context.jsonl", session) if row["role"] == "user"]
+    assert said == ["first", "second"]
+
+
+@pytest.mark.req("mechanisms:M6.all")
+def test_with_all_mirrored_a_thread_of_another_protocol_is_found_by_kimis_clients(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", SAYS, '[mirrors]\nkimi = "all"\n')
+    (tmp_path / "work").mkdir()
+    share = {"KIMI_SHARE_DIR": str(home / "share")}
+    done = quintet("run", "first", home=home, cwd=tmp_path / "work", **share)
+    assert done.code == 0, done
+    (session,) = [p.name for p in directory(tmp_path).iterdir()]
+    assert logged(tmp_path, session) == TURN
+    with WireClient(home, "--continue", work=tmp_path / "work") as wire:
+        assert spoken(wire.call("replay")) == "one two"
 
 
 @pytest.mark.req("mechanisms:M6.owner")

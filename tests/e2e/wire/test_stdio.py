@@ -161,6 +161,7 @@ def test_what_is_no_way_to_start_it_says_so(words: list[str]) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.req("reliability:R18-stdio")
 def test_nothing_heavy_is_imported_before_the_greeting_is_answered(tmp_path: Path) -> None:
     heavy = {"tree_sitter", "pathspec", "h11", "httpx2", "cryptography", "ctypes", "fastjsonschema", "uvicorn"}
     ours = {"quintet.tools.builtin", "quintet.providers.table", "quintet.workspace.sandbox.wall"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from quintet import __version__
-from quintet.cli import COMMANDS, exits, main
+from quintet.cli import COMMANDS, MEANT, exits, main
+from quintet.cli.parser import actions_of
+from quintet.cli.words import parser_of
 from quintet.domain.errors import all_error_classes
 
 HEAVY = ("asyncio", "msgspec", "apsw", "argparse", "uvicorn", "httpx2", "pydantic", "mcp", "yaml", "jsonschema")
@@ -48,13 +51,36 @@ def test_a_mistyped_command_is_told_with_the_likely_one(capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("meant", "command"),
-    [("restore", "quintet backup --help"), ("export", "quintet threads export"), ("login", "quintet auth set")],
+    [
+        ("restore", "quintet backup --help"),
+        ("export", "quintet threads export"),
+        ("login", "quintet auth set"),
+        ("hlep", "quintet help"),
+    ],
 )
 def test_a_word_of_other_programs_is_told_with_the_command_that_does_it_here(
     meant: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([meant]) == exits.USAGE
     assert f"`{command}`" in capsys.readouterr().err
+
+
+def test_every_word_of_other_programs_leads_to_a_command_that_is_there() -> None:
+    for meant, words in MEANT.items():
+        assert meant not in COMMANDS
+        name, *rest = words.split()
+        known = {*actions_of(parser_of(name)), *parser_of(name)._option_string_actions, "--help"}
+        assert not rest or rest[0] in known, words
+
+
+def test_a_mistyped_flag_without_a_command_speaks_of_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--verison"])
+    assert capsys.readouterr().err == (
+        "quintet: unrecognized arguments: --verison. Did you mean --version? See `quintet --help`.\n"
+    )
+    assert main(["-V"]) == main(["--no-color", "--version"]) == 0
+    assert capsys.readouterr().out == f"quintet {__version__}\n" * 2
 
 
 def test_help_is_also_a_word(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,12 +108,66 @@ def test_an_unknown_flag_names_the_help_of_its_own_command(
     assert f"See `quintet {words[0]} --help`." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["run", "--max-steps", "0", "x"], ["run", "--wrong", "x"], ["threads"], ["gc", "x"]])
+@pytest.mark.parametrize(
+    "words", [["run", "--max-steps", "0", "x"], ["run", "--wrong", "x"], ["gc", "x"], ["threads", "shw"]]
+)
 def test_wrong_flags_are_usage_errors_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == exits.USAGE
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+WITH_ACTIONS = [name for name in COMMANDS if actions_of(parser_of(name))]
+
+
+@pytest.mark.req("first_minutes:F14")
+@pytest.mark.parametrize("name", WITH_ACTIONS)
+def test_a_command_without_its_action_lists_them_with_what_each_does(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name])
+    assert ended.value.code == exits.USAGE
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"usage: quintet {name} ACTION")
+    for action, inner in actions_of(parser_of(name)).items():
+        assert re.search(rf"^  {action} +{re.escape(inner.description or '?')}$", told.err, re.M)
+
+
+@pytest.mark.req("first_minutes:F14")
+@pytest.mark.parametrize("name", WITH_ACTIONS)
+def test_a_mistyped_action_is_told_with_the_likely_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    action = next(iter(actions_of(parser_of(name))))
+    with pytest.raises(SystemExit) as ended:
+        main([name, f"{action[:-2]}{action[-1]}"])
+    assert ended.value.code == exits.USAGE
+    assert f"Did you mean `quintet {name} {action}`?" in capsys.readouterr().err
+
+
+@pytest.mark.req("first_minutes:F14")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["threads", "nonsense"], "There are list, show, search"),
+        (["threads", "list", "--limt", "3"], "Did you mean --limit? See `quintet threads list --help`."),
+        (["run", "--mode", "alow", "x"], "--mode cannot be 'alow', only read-only, ask, allow. Did you mean allow?"),
+        (["gc", "x"], "unrecognized arguments: x. See `quintet gc --help`."),
+        (["run", "hello", "--json", "-"], "unrecognized arguments: -. Words stand together, before the flags"),
+        (["completion", "powershell"], "shell cannot be 'powershell', only bash, zsh, fish. See"),
+        (["threads", "show\x1b[31m"], "there is no action 'show\\\\x1b[31m'"),
+    ],
+)
+def test_a_mistyped_word_is_told_with_what_there_is(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == exits.USAGE
+    told = capsys.readouterr().err
+    assert says in told
+    assert len(told.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

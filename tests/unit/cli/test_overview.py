@@ -84,7 +84,7 @@ def test_it_imports_nothing_that_only_a_turn_or_a_network_needs(tmp_path: Path) 
         ({"problem": "config.toml is wrong"}, ["quintet doctor", "quintet demo"]),
         ({"keys": ("openai",)}, ["quintet demo", 'quintet run "explain this repository"']),
         (
-            {"keys": ("openai",), "threads": Glance(3)},
+            {"keys": ("openai",), "threads": Glance(3), "newest_is_here": True},
             ['quintet run "explain this repository"', 'quintet run -c "go on"'],
         ),
     ],
@@ -148,3 +148,15 @@ def test_that_the_home_cannot_be_written_is_a_problem(tmp_path: Path) -> None:
         seen = look(str(disk / "home"))
     assert "cannot be written" in seen.problem
     assert commands(seen)[0] == "quintet doctor"
+
+
+@pytest.mark.req("first_minutes:F1")
+def test_going_on_is_offered_only_where_the_newest_thread_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(tmp_path / "home")
+    assert main(["--home", home, "run", "--cwd", str(tmp_path), "echo a"]) == 0
+    monkeypatch.chdir("/")
+    assert not any("run -c" in command for command in commands(look(home)))
+    monkeypatch.chdir(tmp_path)
+    assert any("run -c" in command for command in commands(look(home)))

@@ -116,7 +116,7 @@ def test_every_key_is_read():
     assert made.hooks[0].matcher == "shell"
     assert made.agents["reviewer"].mode is Mode.READ_ONLY
     assert made.web_search == SearchSettings("brave", "https://search.example.org/web", "BRAVE_KEY")
-    assert made.mirrors == {"kimi": "all"}
+    assert made.mirrors.kimi == "all"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 
 from quintet.cli import COMMANDS
 from quintet.cli.docs import what_happened
-from quintet.cli.words import actions_of, parser_of
+from quintet.cli.parser import actions_of
+from quintet.cli.words import parser_of
 from quintet.domain.errors import QuintetError, all_error_classes
 from tests.faults.processes import one_line, quintet, write_home
 from tests.unit.test_docs import anchors

@@ -282,6 +282,31 @@ async def test_an_answer_as_long_as_what_it_stands_for_is_not_taken(lone: Proces
     assert [s for s in await lone.bodies(thread, Summary) if LINE in s.text] == []
 
 
+@pytest.mark.req("models:C6")
+async def test_a_thread_too_short_to_be_summarised_says_so_to_whoever_asked(one: Process) -> None:
+    thread = await one.thread()
+    await one.run(thread, Windowed(text("hello")), say="hi")
+    turn = await compact(one, thread, Windowed(summaries=[[TextChunk("a greeting was exchanged " * 9)]]))
+    assert turn.error is not None
+    assert turn.error.code == "invalid"
+    assert turn.error.message.startswith("There is nothing to compact yet: the older part of this thread is about ")
+    assert await one.bodies(thread, Summary) == []
+
+
+@pytest.mark.req("models:C6")
+async def test_what_is_no_language_model_is_never_asked_for_a_summary(one: Process) -> None:
+    class Mechanical(Windowed):
+        def info(self, reference: str) -> Any:
+            return msgspec.structs.replace(super().info(reference), summarises=False)
+
+    thread, model = await one.thread(), Mechanical(*calls(12))
+    assert (await one.run(thread, model, [looking()])).state is TurnState.DONE  # old results are left out instead
+    turn = await compact(one, thread, model)
+    assert turn.error is not None
+    assert "is no language model and cannot summarise" in turn.error.message
+    assert model.asked_to_summarise == []
+
+
 @pytest.mark.req("models:C8")
 async def test_two_ineffective_compactions_and_a_model_that_refuses_end_the_turn_with_what_to_do(one: Process) -> None:
     """Others went round 217 times. Here everything is the person's own words, which stay: nothing can help."""

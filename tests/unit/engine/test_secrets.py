@@ -161,7 +161,7 @@ async def test_a_possible_beginning_of_a_secret_is_held_for_a_moment_only(filed:
     lines: list[Line] = [TextChunk(PLAIN[:9]), gate, TextChunk(PLAIN[9:]), *call("prompt")]
     started = await sworn.start(thread, GatedProvider(lines, text("x")), [FakeTool("prompt", prompt)])
     heard: list[str] = []
-    sworn.feed.handle(lambda e: heard.append(e.payload.text) if e.kind.endswith("t.delta") else None)  # type: ignore[union-attr]
+    sworn.feed.journal.listen(lambda es: heard.extend(e.payload.text for e in es if isinstance(e.payload, TextDelta)))
     await gate.stopped()
     await until(lambda: PLAIN[:9] in heard)
     gate.open()

@@ -17,7 +17,7 @@ from tests.fakes.model_server import ModelServer
 from tests.fakes.requests import all_chunks, calls_in, request_of, text_in
 from tests.fakes.tools import FakeTool
 from tests.fakes.waiting import soon
-from tests.fakes.wires import KEY, RETRIES, WIRES, wire
+from tests.fakes.wires import KEY, NAMED, RETRIES, WIRES, wire
 
 SCRIPT = "text: Höre \ntext: 🦊 there\nusage: in=10 out=5 cached=2 reasoning=1"
 SAID = "Höre 🦊 there"
@@ -85,7 +85,7 @@ async def test_an_answer_that_is_whole_stays_whole_whatever_the_connection_does(
         provider = wire(server, kind, idle_timeout_s=600.0)  # nobody waits for an end that has been told
         chunks = await soon(all_chunks(provider, request_of([user_text("go")])))
         await provider.close()
-    assert chunks[-1] == FinishChunk(Finish.STOP)
+    assert chunks[-1] == FinishChunk(Finish.STOP, NAMED[kind])
     assert text_in(chunks) == SAID
 
 
@@ -181,4 +181,4 @@ async def test_calls_in_parallel_come_with_their_own_input(kind: ProviderKind) -
         chunks = await soon(all_chunks(provider, request_of([user_text("go")])))
         await provider.close()
     assert calls_in(chunks) == [("a", "read", '{"path": "x"}'), ("b", "read", '{"path": "y"}')]
-    assert chunks[-1] == FinishChunk(Finish.TOOL_CALLS)
+    assert chunks[-1] == FinishChunk(Finish.TOOL_CALLS, NAMED[kind])

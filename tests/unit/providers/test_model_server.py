@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tests.fakes.model_server as package
+from quintet.domain.event import StepFinished
 from quintet.domain.item import AssistantMessage, user_text
 from quintet.domain.turn import TurnState
 from quintet.providers.settings import ProviderKind
@@ -21,7 +22,7 @@ from tests.fakes.model_server.server import Fault
 from tests.fakes.requests import all_chunks, request_of, text_in
 from tests.fakes.tools import FakeTool
 from tests.fakes.waiting import soon
-from tests.fakes.wires import KEY, WIRES, wire
+from tests.fakes.wires import KEY, NAMED, WIRES, wire
 
 ROOT = Path(__file__).parents[3]
 
@@ -49,6 +50,17 @@ async def test_a_script_goes_on_where_the_thread_is(lone: Process, kind: Provide
         assert turn.state is TurnState.DONE
         assert len(server.requests) == 2
     assert [m.text for m in await lone.bodies(thread, AssistantMessage)] == ["one", "two", "three"]
+
+
+async def test_the_servers_own_name_of_an_answer_is_kept_with_its_step(lone: Process, kind: ProviderKind) -> None:
+    async with ModelServer("text: one") as server:
+        provider = wire(server, kind)
+        thread = await lone.thread()
+        await lone.run(thread, provider)
+        await provider.close()
+    events = await lone.journal.events(0, root=thread)
+    (finished,) = [e.payload for e in events if isinstance(e.payload, StepFinished)]
+    assert finished.answer_id == NAMED[kind]
 
 
 async def test_a_step_that_only_fails_has_its_status_and_is_played_once(lone: Process, kind: ProviderKind) -> None:

@@ -151,7 +151,7 @@ async def test_a_result_is_answered_with_what_it_really_says():
     run = done("shell", {"command": "ls"}, "a.txt\n", message="exit code 0")
     assert await answered(user_text("run ls"), *run) == "`ls` ended with exit code 0.\n\na.txt\n"
     write = done("write", {"path": "a"}, "Created a.", diff="+++ b/a")
-    assert await answered(user_text("write a: x"), *write) == "Created a.\n\n+++ b/a"
+    assert await answered(user_text("write a: x"), *write) == "Created a."  # whoever watches is shown the diff
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
 from quintet.rpc.messages import (
+    HALF,
     BadMessage,
     ErrorResponse,
     Notification,
@@ -59,8 +61,9 @@ def test_a_null_id_is_what_the_protocol_says(null_id: NullId, kind: type) -> Non
         (b'{"jsonrpc":"2.0","id":1,"method":"m","params":NaN}', "parse", None, False),
         (b'{"jsonrpc":"2.0","id":1,"method":"m","params":[Infinity]}', "parse", None, False),
         (b'{"jsonrpc":"2.0","id":1,"method":"m","params":[-Infinity]}', "parse", None, False),
-        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud800"]}', "parse", None, False),
-        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\\udc00\\ud800"]}', "parse", None, False),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"m"}', "id", None, True),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","result":{}}', "id", None, True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud800"', "parse", None, False),
         (b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\xff"]}', "parse", None, False),
         (b'{"jsonrpc":"2.0","id":1,"method":"m","params":["\xed\xa0\x80"]}', "parse", None, False),
         (b'{"jsonrpc":"2.0","id":1,"method":"m"} {}', "parse", None, False),
@@ -173,3 +176,27 @@ def test_damaged_messages_never_raise(noise: bytes, at: int, cut: int) -> None:
     whole = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":["\\u00e9",1e5]}}'
     decode(noise)
     decode(whole[:at] + noise + whole[at + cut :])
+
+
+@pytest.mark.parametrize(
+    "half", [r"\ud800", r"\udC00", r"\udc00\ud800", r"x\uD83d", r"\ud83d\ud83d\ude00", r"\\\ud800"]
+)
+def test_half_of_a_surrogate_pair_is_refused_under_the_id_of_whoever_sent_it(half: str) -> None:
+    """JSON can write it, no text can hold it; an answer without the id would leave a client waiting."""
+    request = decode(f'{{"jsonrpc":"2.0","id":"a","method":"m","params":["{half}"]}}'.encode())
+    assert isinstance(request, Request)
+    assert (request.id, request.method) == ("a", "m")
+    with pytest.raises(msgspec.DecodeError):
+        msgspec.json.decode(request.params)
+    answer = decode(f'{{"jsonrpc":"2.0","id":"a","result":{{"x":"{half}"}}}}'.encode())
+    assert isinstance(answer, ErrorResponse)
+    assert (answer.id, answer.error.message) == ("a", HALF)
+    assert isinstance(decode(f'{{"jsonrpc":"2.0","method":"m","params":["{half}"]}}'.encode()), Notification)
+
+
+@pytest.mark.parametrize("whole", [r"\ud83d\ude00", r"\\ud800", r"\\\ud83d\ude00", r"\ufffd"])
+def test_whole_pairs_and_words_that_look_like_halves_are_what_they_are(whole: str) -> None:
+    body = f'{{"jsonrpc":"2.0","id":"a","method":"m","params":["{whole}"]}}'.encode()
+    request = decode(body)
+    assert isinstance(request, Request)
+    assert msgspec.json.decode(request.params) == [json.loads(f'"{whole}"')]

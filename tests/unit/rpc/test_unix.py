@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from quintet.rpc.unix import MAX_PATH, SocketTrouble, UnixServer
+from quintet.rpc.unix import UnixServer
+from quintet.rpc.unix_path import MAX_PATH, SocketTrouble
 
 from .conftest import within
 

@@ -41,8 +41,10 @@ async def test_several_replacements_are_applied_in_order(use, put, workspace):
 
 async def test_all_replaces_every_occurrence(use, put, workspace):
     await put("x x x")
-    await use("edit", path="a", edits=[edit("x", "y", all=True)])
+    done = await use("edit", path="a", edits=[edit("x", "y", all=True)])
     assert (workspace / "a").read_text() == "y y y"
+    assert done.text == "Edited a: 3 replacements."
+    assert done.display[0]["replaced"] == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Every file tool against every path of the corpus: what is refused, what lands where, and that the world stays.
+"""Every file tool, and every attachment, against every path of the corpus: what is refused, what lands where, and that
+the world stays.
 
 The tools are run in a process that can write nothing but its own directory: many of these paths lead to the machine's
 own files, and a guard that is broken must fail the tests, not overwrite them.
@@ -23,6 +24,7 @@ from quintet.tools.edit import EditTool
 from quintet.tools.list import ListTool
 from quintet.tools.read import ReadTool
 from quintet.tools.write import WriteTool
+from quintet.workspace.attachments import WorkspaceAttachments
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.seen import Seen
 from tests.fakes.tool_context import FakeToolContext
@@ -117,7 +119,7 @@ def unchanging(place: Path) -> Path:
 
 @pytest.mark.req("security:S16")
 @pytest.mark.parametrize("number", range(len(REFUSED)), ids=lambda number: name_of(REFUSED[number]))
-def test_a_path_that_is_nobody_s_business_is_refused_by_every_file_tool(elsewhere: Walled, number: int) -> None:
+def test_a_path_that_is_nobody_s_business_is_refused_everywhere(elsewhere: Walled, number: int) -> None:
     elsewhere.call(is_refused, number)
 
 
@@ -134,7 +136,19 @@ async def is_refused(place: Path, number: int) -> None:
             else:
                 assert (done is None) == (not looks or case.judged != "protected"), tool
             assert done is None or CANARY not in done.text
+        await is_attached_by_nobody(bench, case, path)
     assert snapshot(ws.parent) == before
+
+
+async def is_attached_by_nobody(bench: Bench, case: Case, path: str) -> None:
+    """With the workspace alone and with a root; what is protected may be read, as with the tool for that."""
+    for root in ("", str(bench.ws)):
+        try:
+            found = await WorkspaceAttachments(bench.guard).read(path, bench.scope.cwd, root)
+        except Invalid:
+            continue
+        assert case.judged == "protected", root
+        assert CANARY not in found.text
 
 
 @pytest.mark.req("security:S16")
@@ -151,7 +165,19 @@ async def stays_inside(place: Path, number: int) -> None:
             done = await bench.use(tool, path)
             assert done is not None
             assert CANARY not in done.text
+        await is_attached(bench, case, path)
         await lands_inside(bench, case, path)
+
+
+async def is_attached(bench: Bench, case: Case, path: str) -> None:
+    """A file's text comes from where the path says; whatever else stands there is refused."""
+    for root in ("", str(bench.ws)):
+        reading = WorkspaceAttachments(bench.guard).read(path, bench.scope.cwd, root)
+        if not (bench.ws / case.lands).is_file():
+            with pytest.raises(Invalid):
+                await reading
+        else:
+            assert (await reading).text == (bench.ws / case.lands).read_text()
 
 
 async def lands_inside(bench: Bench, case: Case, path: str) -> None:

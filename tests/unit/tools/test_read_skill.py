@@ -109,3 +109,16 @@ async def test_a_skill_too_large_to_be_shown_whole_is_refused_or_told(use, home,
         (home / "skills" / "deploy" / f"f{number}").touch()
     with pytest.raises(Invalid, match="more than 500 files"):
         await tool.prepare({"name": "deploy"}, CallScope(str(work)))
+
+
+async def test_skills_of_directories_named_for_this_run_are_the_persons_own(home, work, tmp_path):
+    for name, words in (("deploy", "Another way."), ("theirs", "Ours, not theirs.")):
+        (tmp_path / "given" / name).mkdir(parents=True)
+        (tmp_path / "given" / name / "SKILL.md").write_text(f"# {name}\n\n{words}\n")
+    tool = ReadSkillTool(PathGuard(str(home)), str(home), (str(tmp_path / "given"), str(tmp_path / "nowhere")))
+    for name, words in (("deploy", "Another way."), ("theirs", "Ours, not theirs.")):
+        prepared = await tool.prepare({"name": name}, CallScope(str(work)))
+        assert prepared.always_ask == ""
+        assert words in (await tool.run(prepared, FakeToolContext(str(work)))).text
+    listed = await tool.run(await tool.prepare({"name": ""}, CallScope(str(work))), FakeToolContext(str(work)))
+    assert "of the project" not in listed.text

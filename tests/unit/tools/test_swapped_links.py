@@ -14,6 +14,7 @@ import pytest
 
 from quintet.domain.errors import Drifted, Invalid
 from quintet.domain.item import ResultStatus
+from quintet.workspace.attachments import WorkspaceAttachments
 from quintet.workspace.exports import write_export
 from quintet.workspace.files import open_directory, open_regular, read_bytes, replace_bytes
 from quintet.workspace.paths import PathGuard, Place
@@ -121,6 +122,22 @@ async def test_no_tool_is_led_out_by_a_link_that_comes_and_goes(use, inside, out
                 break
     assert enough(met), f"the link was not swapped while the tool ran: {met}"
     assert world(outside) == before
+
+
+@pytest.mark.req("security:S17")
+@pytest.mark.parametrize("what", ["directory", "file"])
+async def test_no_attachment_is_led_out_by_a_link_that_comes_and_goes(inside: Path, outside: Path, what: str) -> None:
+    files, met = WorkspaceAttachments(PathGuard()), Counter[bool]()
+    with swapping(*swapped(inside, outside, what)):
+        for _ in range(MOST):
+            try:
+                assert (await files.read("d/f", str(inside))).text == "a"
+                met[True] += 1
+            except Invalid:
+                met[False] += 1
+            if enough(met):
+                break
+    assert enough(met), f"the link was not swapped while it was read: {met}"
 
 
 def opened(place: Place) -> None:

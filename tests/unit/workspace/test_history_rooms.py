@@ -23,7 +23,7 @@ from quintet.workspace.tree import Seen
 from tests.fakes.clock import SettableClock
 from tests.unit.workspace.repositories import repository, sh, write
 
-ROOMS = rooms_of([b"a.txt", b"src/b.txt", b"src/deep/er/c.txt"])
+ROOMS = rooms_of(b"a.txt\0src/b.txt\0src/deep/er/c.txt\0")
 
 
 @pytest.fixture
@@ -73,7 +73,26 @@ def test_tracked_paths_are_put_into_their_directories_with_those_above_first():
         (b"src/deep", b"er\0"),
         (b"src/deep/er", b"c.txt\0"),
     ]
-    assert len(rooms_of([b"d/" * 3000 + b"f"])) == 3001
+    assert len(rooms_of(b"d/" * 3000 + b"f\0")) == 3001
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_the_paths_are_each_name_is_in_its_directory_and_in_no_other(seed):
+    chance = random.Random(seed)
+    names = [b"a", b"aa", b"a.b", b"H ", b"sp ace", "é".encode(), b"\n", b"a\xff"]
+    paths = {b"/".join(chance.choices(names, k=chance.randint(1, 4))) for _ in range(300)}
+    listing = [path for path in sorted(paths) if not any(other.startswith(path + b"/") for other in paths)]
+    expected: dict[bytes, set[bytes]] = {b"": set()}
+    for path in listing:
+        while path:
+            path, _, name = path.rpartition(b"/")
+            expected.setdefault(path, set()).add(name)
+    rooms = rooms_of(b"".join(path + b"\0" for path in listing))
+    assert {room: {*tracked.split(b"\0")[:-1]} for room, tracked in rooms.items()} == expected
+
+
+def test_a_path_that_ends_in_a_slash_is_looked_at_once_and_not_from_each_of_its_names():
+    assert len(rooms_of(b"a\0" + b"d/" * 2000 + b"\0b\0")) == 2001
 
 
 @pytest.mark.req("mechanisms:M8.shell")
@@ -120,7 +139,7 @@ def test_another_list_of_tracked_names_counts_at_once(tree, monkeypatch):
     wait_until_sure(tree)
     memory = RoomMemory()
     assert look_around(memory, tree) == {"new"}
-    assert memory.untracked(str(tree), rooms_of([b"a.txt", b"new", b"src/b.txt"]), fresh=False) == [b"src/deep"]
+    assert memory.untracked(str(tree), rooms_of(b"a.txt\0new\0src/b.txt\0"), fresh=False) == [b"src/deep"]
 
 
 @pytest.mark.parametrize("kind", ["fuse.sshfs", "nfs4", "vfat"])

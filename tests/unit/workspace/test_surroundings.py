@@ -202,3 +202,12 @@ async def test_the_same_place_gives_the_same_bytes_in_every_process_and_any_orde
     assert system_text(CODER, await look(home, project / "src"), project="p").encode() == here
     monkeypatch.setattr("time.time", lambda: 0.0)
     assert system_text(CODER, await look(home, project / "src"), project="p").encode() == here
+
+
+async def test_skills_of_directories_named_for_this_run_are_among_them(
+    home: Path, project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "given" / "folder").mkdir(parents=True)
+    (tmp_path / "given" / "folder" / "SKILL.md").write_text("---\nname: release\ndescription: How\n---\n")
+    around = await look(home, project, skills_dirs=(str(tmp_path / "given"),))
+    assert around.skills == (SkillLine("release", "How", of_project=False),)

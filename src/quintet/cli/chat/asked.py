@@ -22,12 +22,18 @@ _DIFF_STYLES = {"  +": "green", "  -": "red", "  @": "cyan"}
 
 class Asked:
     def __init__(
-        self, face: Face, interactions: Interactions, me: Principal, keep: Callable[[Coroutine[Any, Any, None]], object]
+        self,
+        face: Face,
+        interactions: Interactions,
+        me: Principal,
+        keep: Callable[[Coroutine[Any, Any, None]], object],
+        diff_shown: Callable[[str, str], None],
     ) -> None:
         self._face = face
         self._interactions = interactions
         self._me = me
         self._keep = keep
+        self._diff_shown = diff_shown  # told the call and its diff
         self._asking = Asking(free_answers=True)
         self._answered_here: set[str] = set()
         self._hooks: set[str] = set()  # open requests to hooks of a client
@@ -100,12 +106,13 @@ class Asked:
         asked = self._asking.asked
         assert asked is not None
         self._asking.again()
-        approval = isinstance(asked.request, Approval)
+        approval = asked.request if isinstance(asked.request, Approval) else None
         # Before the words that ask: an answer to them may be typed as soon as they can be read.
         self._face.ask("allow" if approval else "answer")
         self._face.write([()])
         if approval:  # a question's words say all of it
             self._write(describe(asked, REMEMBER_BY), diff=True)
+            self._diff_shown(asked.call_id, approval.diff)
         self._write(self._asking.words())
 
     def _write(self, *texts: str, diff: bool = False) -> None:

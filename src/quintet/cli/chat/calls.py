@@ -56,9 +56,12 @@ class Call:
 
 
 class Calls:
-    def __init__(self, width: Callable[[], int], now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, width: Callable[[], int], now_s: Callable[[], float], diffs_shown: dict[str, str] | None = None
+    ) -> None:
         self._width = width
         self._now_s = now_s
+        self._diffs_shown = {} if diffs_shown is None else diffs_shown
         self._running: dict[str, Call] = {}  # by call id, in the order they began
         self._wanted: dict[str, str] = {}  # by call id: what the model wrote, for calls nobody saw begin
 
@@ -98,7 +101,7 @@ class Calls:
             hidden = call.lines - len(call.tail())
             out += [plain(f"  … {hidden} more before", "dim")] if hidden > 0 else []
             out += [self._tail_line(text) for text in call.tail()]
-        if result.diff:
+        if result.diff and self._diffs_shown.pop(result.call_id, "") != result.diff:
             out += diff_lines(result.diff, self._width(), DIFF_LINES)
         elif changed := changed_line(result, cwd):
             out += wrapped(plain(f"  {changed}", "dim"), self._width(), rest=plain("  "))

@@ -28,6 +28,7 @@ SUMMARIES = {
     "new": "begin a new thread",
     "threads": "list threads; /threads -n 50",
     "resume": "go on with a thread: /resume ID",
+    "attach": "give a file along with what you say next: /attach FILE; /attach alone forgets them",
     "queue": "run this when the running turn is over: /queue TEXT",
     "model": "who answers in this thread; /model PROVIDER/MODEL, /model alone lists",
     "agent": "who works in this thread; /agent NAME, /agent alone lists",
@@ -74,7 +75,7 @@ class _Inside(Invocation):
             with contextlib.redirect_stdout(self.said), contextlib.redirect_stderr(self.said):
                 flags = parse(importlib.import_module(f"quintet.cli.{command}"), command, words)
         except SystemExit:
-            raise Invalid(self.said.getvalue().strip() or "That is not understood.") from None
+            raise Invalid(_as_typed(self.said.getvalue(), command), next_step="") from None
         flags.json = False
         super().__init__(flags)
         self.screen = Screen(color=False, out=self.said, err=self.said)
@@ -83,6 +84,12 @@ class _Inside(Invocation):
     @asynccontextmanager
     async def open(self, protocol: str = "cli", *, starts_turns: bool = False) -> AsyncIterator[App]:
         yield self._app
+
+
+def _as_typed(said: str, command: str) -> str:
+    """What the command line says of a mistake, as of what was typed here."""
+    words, _, _ = " ".join(said.split()).partition(f" See `quintet {command}")
+    return f"/{command}: {words.partition(': ')[2] or words}"
 
 
 async def _run(talk: Conversation, command: str, *words: str) -> None:
@@ -128,7 +135,21 @@ async def _resume(talk: Conversation, rest: str) -> None:
     if not rest:
         await _threads(talk, "-n 10")
         return
-    await talk.open((await talk.app.threads.get(await talk.app.threads.find(rest))).thread)
+    thread = (await talk.app.threads.get(await talk.app.threads.find(rest))).thread
+    if talk.attached.paths:
+        talk.attached.forget()
+        talk.transcript.note("  what was attached stays behind: it was read for another thread")
+    await talk.open(thread)
+
+
+async def _attach(talk: Conversation, rest: str) -> None:
+    words = _words(rest)
+    if words:
+        await talk.attached.add(words, talk.settings, talk.model)
+        talk.transcript.note(f"  goes with what you say next: {', '.join(talk.attached.paths)}")
+    else:
+        talk.attached.forget()
+        talk.transcript.note("  nothing is attached")
 
 
 async def _queue(talk: Conversation, rest: str) -> None:
@@ -221,6 +242,7 @@ _ACTS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
     "new": _new,
     "threads": _threads,
     "resume": _resume,
+    "attach": _attach,
     "queue": _queue,
     "model": _model,
     "agent": _agent,

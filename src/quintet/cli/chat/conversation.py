@@ -12,6 +12,7 @@ import msgspec
 
 from quintet.app import App
 from quintet.cli.chat.asked import Asked
+from quintet.cli.chat.attached import Attached
 from quintet.cli.chat.commands import is_command, obey
 from quintet.cli.chat.face import Face
 from quintet.cli.chat.live_turns import LiveTurns
@@ -36,6 +37,7 @@ from quintet.domain.turn import WhenBusy
 from quintet.engine.starter import Starter
 
 ME = local("cli")
+INSTEAD = {"`quintet threads list`": "`/threads`", "`--redo`": "`/redo`", "with `-m`": "with `/model`"}  # said here
 LOADED = 200  # of the last items; a long thread is not read whole to be gone on with
 
 
@@ -54,13 +56,14 @@ class Conversation:
         self.settings = settings  # of the next thread, or of this one as they are now
         self.thread: Thread | None = None
         self.model = invocation.flags.model  # for this conversation's turns, before what the thread says
+        self.attached = Attached(app)
         self.ended_by_signal = False
         self._starter = starter
         self.transcript = Transcript(
             face.write, face.width, app.clock.monotonic_s, lambda: app.models, app.journal.owner
         )
         self._tasks = Tasks(failed=face.close)
-        self._asked = Asked(face, app.interactions, ME, self._tasks.keep)
+        self._asked = Asked(face, app.interactions, ME, self._tasks.keep, self.transcript.diff_shown)
         self._turns = LiveTurns(app.turns, self._tasks.keep, self._fail)
         self._stopping = False  # Ctrl-C was pressed once
         self._said: asyncio.Queue[str] = asyncio.Queue()
@@ -150,7 +153,9 @@ class Conversation:
     async def say(self, text: str, when_busy: WhenBusy = WhenBusy.STEER) -> None:
         """Into the running turn if there is one, else as a turn of its own."""
         thread = await self.here()
-        await self.app.turns.start(thread.id, (TextPart(text),), self.starter(), when_busy=when_busy)
+        parts = (TextPart(text), *self.attached.parts)
+        await self.app.turns.start(thread.id, parts, self.starter(), when_busy=when_busy)
+        self.attached.forget()
 
     def starter(self) -> Starter:
         return self._starter(self.model)
@@ -236,4 +241,7 @@ class Conversation:
         self.settings = msgspec.structs.replace(self.settings, **changes)
 
     def _fail(self, error: QuintetError) -> None:
-        self.transcript.note(f"quintet: {error.line()}", "red")
+        words = error.line()
+        for typed, here in INSTEAD.items():
+            words = words.replace(typed, here)
+        self.transcript.note(f"quintet: {words}", "red")

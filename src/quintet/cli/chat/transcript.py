@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 
 from quintet.cli import amounts
 from quintet.cli.chat.voice import Voice
-from quintet.cli.notes import noted
+from quintet.cli.notes import ended, noted
 from quintet.cli.styled import Line, plain, without_tabs, wrapped
 from quintet.cli.terminal import safe, safe_line
 from quintet.domain.command import CommandKind, Outcome
 from quintet.domain.event import (
     CommandPosted,
     CommandSettled,
+    CompactionFinished,
     Event,
     ItemAdded,
     StepFinished,
@@ -24,7 +25,7 @@ from quintet.domain.event import (
     TurnQueued,
     TurnSteered,
 )
-from quintet.domain.item import Item, UserMessage, text_of
+from quintet.domain.item import Item, UserMessage, shown
 from quintet.domain.ports import Models
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState
@@ -54,12 +55,15 @@ class Transcript:
         self._names: dict[str, str] = {}  # of subagents, by thread
         self._steers: dict[str, str] = {}  # by command: its words
         self._given: set[str] = set()  # turns with a steer that no model was asked with yet
+        self._compactions: set[str] = set()  # turns that somebody asked for to have the thread compacted
+        self._diffs_shown: dict[str, str] = {}  # by call: with the request for it, and not needed again with its result
         self._items: set[str] = set()  # shown as history
 
     def begin(self, thread: Thread, items: Sequence[Item]) -> None:
         """Another thread; with what was said last in it, if anything was."""
         self._thread, self._cwd = thread.id, thread.settings.cwd
         self._voices, self._used, self._steers, self._given = {}, {}, {}, set()
+        self._compactions, self._diffs_shown = set(), {}
         self._items = {item.id for item in items}
         seen = [item for item in items if not thread.view.is_hidden(item.ordinal)][-LAST_ITEMS:]
         if not items:
@@ -69,7 +73,7 @@ class Transcript:
             self.note(f"  … {seen[0].ordinal - 1} items before (quintet threads show {thread.id} has all)")
         for item in seen:
             if isinstance(item.body, UserMessage):
-                self._said(text_of(item.body), steered=item.body.steered)
+                self._said(shown(item.body.parts), steered=item.body.steered)
             else:
                 self._voice(thread.id).item(item)
         self._voices = {}
@@ -80,6 +84,10 @@ class Transcript:
             bare = line.lstrip(" ")
             indent = plain(line[: len(line) - len(bare)])
             self._write(wrapped(plain(without_tabs(safe(bare)), style), self._width(), indent, indent))
+
+    def diff_shown(self, call_id: str, diff: str) -> None:
+        """Whoever was asked for this call has seen what it would change."""
+        self._diffs_shown[call_id] = diff
 
     def live(self) -> list[Line]:
         return [line for voice in self._voices.values() for line in voice.live()]
@@ -94,8 +102,10 @@ class Transcript:
                 self._name(thread)
             case TurnQueued(turn=turn) if event.thread == self._thread:
                 self._asked(turn)
+            case CompactionFinished(error=error) if error is not None and event.turn in self._compactions:
+                return  # the end of its turn says it
             case CommandPosted(command=command) if command.kind is CommandKind.STEER:
-                self._steers[command.id] = text_of(UserMessage(command.parts))
+                self._steers[command.id] = shown(command.parts)
                 self._said(self._steers[command.id], steered=True)
             case CommandSettled(command=command_id, outcome=outcome) if command_id in self._steers:
                 self._settled(outcome)
@@ -117,9 +127,10 @@ class Transcript:
 
     def _asked(self, turn: Turn) -> None:
         if not turn.parts:
-            return  # a compaction: it says itself what it is
+            self._compactions.add(turn.id)  # it says itself what it is
+            return
         self._write([()])
-        self._said(text_of(UserMessage(turn.parts)))
+        self._said(shown(turn.parts))
         if turn.runner != self._owner:
             self.note(f"  (from another process: {turn.principal.name} through {turn.principal.protocol})")
 
@@ -148,16 +159,28 @@ class Transcript:
             self.note(f"{whose}  the model did not get the steer any more; it reads it with the next turn", "yellow")
         if finished.state is not TurnState.DONE:
             error = finished.error
-            why = f": {error.message} {error.next_step}".rstrip() if error else "."
-            self.note(f"{whose}The turn ended as {finished.state}{why}", "yellow")
+            why = f"{error.message} {error.next_step}".rstrip() if error else ""
+            self.note(f"{whose}{self._end_words(event.turn, finished.state, why)}", "yellow")
         used = self._used.pop(event.turn, None)
         if used is not None and used.input_tokens:
             self.note(f"{whose}  {amounts.used(used)}")
 
+    def _end_words(self, turn: str, state: TurnState, why: str) -> str:
+        if turn in self._compactions and state is TurnState.FAILED:
+            return f"Not compacted. {why}"
+        return ended(state, why)
+
     def _voice(self, thread: str) -> Voice:
         if thread not in self._voices:
             prefix = plain(self._whose(thread), "blue")
-            self._voices[thread] = Voice(self._write, self._width, self._now_s, cwd=self._cwd, prefix=prefix)
+            self._voices[thread] = Voice(
+                self._write,
+                self._width,
+                self._now_s,
+                cwd=self._cwd,
+                prefix=prefix,
+                diffs_shown=self._diffs_shown,
+            )
         return self._voices[thread]
 
     def _whose(self, thread: str) -> str:

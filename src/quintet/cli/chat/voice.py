@@ -34,6 +34,7 @@ class Voice:
         *,
         cwd: str,
         prefix: Line = (),
+        diffs_shown: dict[str, str] | None = None,
     ) -> None:
         self._out = write
         self._prefix = prefix
@@ -41,7 +42,7 @@ class Voice:
         self._width: Callable[[], int] = lambda: width() - room
         self._now_s = now_s
         self._cwd = cwd
-        self._calls = Calls(self._width, now_s)
+        self._calls = Calls(self._width, now_s, diffs_shown)
         self._speeches: dict[str, Speech] = {}  # by item: streamed, and not known to be complete
         self._speaking: Speech | None = None  # the one that grows now
         self._waits_for = ""  # the model, while nothing has come from it

@@ -68,6 +68,9 @@ class Accounts(Protocol):
     async def start(self, wait_s: float) -> LoginSeen: ...
     async def submit(self, id: str, given: str) -> LoginSeen: ...
     def login(self, id: str) -> LoginSeen: ...
+    async def close(self) -> None:
+        """Nobody waits for the logins that were begun any more."""
+
     def tell(self, finished: Callable[[LoginSeen], Awaitable[None]]) -> None:
         """Who is told of every login that has ended."""
 

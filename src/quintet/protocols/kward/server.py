@@ -69,5 +69,6 @@ def connect(source: Source, sink: Sink, house: House) -> Connection[Client]:
 
 
 async def leave(connection: Connection[Any]) -> None:
-    """Nobody speaks any more: what runs is cancelled, what was never used goes."""
+    """Nobody speaks any more: what runs is cancelled, what was never used goes, and no login is waited for."""
+    await connection.state.house.keeping.accounts.close()
     await close_all(connection.state)

@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from quintet.domain.errors import QuintetError
 from quintet.domain.hook import HookSubscription
+from quintet.domain.model import ModelInfo
+from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
 from quintet.engine.starter import Starter
-from quintet.protocols.wire.errors import IN_PROGRESS, NONE_IN_PROGRESS, WrongState
+from quintet.protocols.wire.errors import IN_PROGRESS, NONE_IN_PROGRESS, NotSupported, WrongState
 from quintet.protocols.wire.gate import Gate
+from quintet.protocols.wire.greeting import ClientCapabilities
 from quintet.protocols.wire.house import House
-from quintet.protocols.wire.models import ClientCapabilities
+from quintet.protocols.wire.inputs import lacks
+from quintet.protocols.wire.models import UserInput
 
 if TYPE_CHECKING:
     from quintet.protocols.wire.replay import Replaying
@@ -41,6 +46,26 @@ class Client:
             hooks=self.hooks,
             withheld=self._withheld(),
         )
+
+    def model(self, thread: Thread) -> ModelInfo | None:
+        """The one its turns run with; None where there is none."""
+        starter = self.starter()
+        try:
+            reference, _ = starter.models.resolve(starter.model or thread.settings.model)
+            return starter.models.info(reference)
+        except QuintetError:
+            return None  # the turn itself will say so
+
+    def window(self, thread: Thread) -> int | None:
+        return model.context_window if (model := self.model(thread)) else None
+
+    def refuse_unfit(self, given: UserInput, thread: Thread) -> None:
+        """Where the model lacks what the input needs."""
+        if isinstance(given, str) or (model := self.model(thread)) is None:
+            return
+        if missing := lacks(given, model):
+            name = model.reference.partition("/")[2]
+            raise NotSupported(f"LLM model '{name}' does not support required capability: {missing}.")
 
     def _withheld(self) -> dict[str, str]:
         lacking = {} if self.capabilities.supports_question else NEEDS_QUESTIONS

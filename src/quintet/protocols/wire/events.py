@@ -5,7 +5,6 @@ A projection: it asks nobody and sends nothing. What it remembers lies in the tu
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -14,33 +13,22 @@ from msgspec import Struct
 
 from quintet.domain import event as ev
 from quintet.domain import item as it
+from quintet.domain.errors import Denied, Invalid
 from quintet.domain.hook import HookEvent
-from quintet.domain.interaction import Approval, Decision, ExternalCall, HookRequest, Interaction, Question, Verdict
-from quintet.domain.principal import ENGINE
+from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Interaction, Verdict
 from quintet.domain.turn import TurnState
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of
 from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
+COMPACTED = "The context has been compacted."
 _BEFORE_THE_TURN = (HookEvent.INPUT_GIVEN, HookEvent.THREAD_BEGUN)
 _NO_ERRORS = ("cancelled", "interrupted")  # how a step ends that somebody stopped
 RETURN_VALUE = "return_value"  # of a client's own tool: what it gave, kept beside what the model reads
-
-
-class Asked(Struct, frozen=True):
-    """A request to the client. Its JSON-RPC id and its payload's are the same."""
-
-    id: str
-    message: Message
-    interaction: Interaction
-
-
-class Settled(Struct, frozen=True):
-    """A request that waits no longer, whoever answered it."""
-
-    interaction: str
 
 
 Out = Message | Asked | Settled
@@ -59,11 +47,25 @@ class Projection:
 
     rows: ClassVar[dict[type, Row]]  # below
 
-    def __init__(self, user_input: wire.UserInput, options: Options, subagent: str = "", agent: str = "") -> None:
+    def __init__(
+        self,
+        user_input: wire.UserInput,
+        options: Options,
+        subagent: str = "",
+        agent: str = "",
+        *,
+        plan_mode: bool | None = None,
+        compacts: bool = False,
+    ) -> None:
+        """`compacts`: there is no input, the turn is there to summarise."""
         self._input = user_input
+        self._compacts = compacts
+        self._filled = wire.StatusUpdate()  # how much is left after that
+        self._model = ""
+        self.plan_mode = plan_mode
         self._options = options
         self._subagent, self._agent = subagent, agent  # its thread and its name, where it works for another turn
-        self._begun = False
+        self.begun = False
         self._calls = CallStream(options.names)
         self._asked: dict[str, Interaction] = {}
         self._rejected: set[str] = set()
@@ -78,24 +80,34 @@ class Projection:
         if row is None:
             return []
         out: list[Out] = row(self, payload)
-        if out and not self._begun and not _early(payload):
+        if out and not self.begun and not _early(payload):
             out = [*self.begin(), *out]
         return out
 
     def begin(self) -> list[Out]:
         """The turn's beginning, where it is told by itself."""
-        self._begun = True
+        self.begun = True
         return [Message("TurnBegin", wire.TurnBegin(self._input))]
 
     # --- the turn and its steps ----------------------------------------------------------------------------------
+    def _turn_started(self, said: ev.TurnStarted) -> list[Out]:
+        self._model = said.model
+        return []
+
     def _turn_finished(self, said: ev.TurnFinished) -> list[Out]:
         self.finished = said
         end = Message("TurnEnd", NOTHING)
         if (reason := refused_input(said)) is not None:
             return [_text(reason), end]
+        if self._compacts and said.state is TurnState.DONE:
+            return [_text(COMPACTED), Message("StatusUpdate", self._filled), end]
+        if self._compacts and needless(said):
+            assert said.error is not None
+            return [_text(said.error.message), end]
         return [end]
 
     def _step_started(self, said: ev.StepStarted) -> list[Out]:
+        self._model = said.model
         if not said.number:
             return []  # one of the engine's own
         self._step = said.number
@@ -111,33 +123,21 @@ class Projection:
         if not said.number:
             return []
         if said.error is None:
-            return [Message("StatusUpdate", self._status(said))]
+            return [
+                Message("StatusUpdate", after_step(said, self._options.window(said.model), plan_mode=self.plan_mode))
+            ]
         return [] if said.error.code in _NO_ERRORS else [Message("StepInterrupted", NOTHING)]
-
-    def _status(self, said: ev.StepFinished) -> wire.StatusUpdate:
-        usage = said.usage
-        if usage is None or usage.input_tokens is None:
-            return wire.StatusUpdate(message_id=said.answer_id or None)
-        read, written = usage.cached_tokens or 0, usage.cache_written_tokens or 0
-        other = max(0, usage.input_tokens - read - written)
-        window = self._options.window(said.model)
-        return wire.StatusUpdate(
-            context_usage=min(1.0, usage.input_tokens / window) if window else None,
-            context_tokens=usage.input_tokens,
-            max_context_tokens=window,
-            token_usage=wire.TokenUsage(other, usage.output_tokens or 0, read, written),
-            message_id=said.answer_id or None,
-        )
 
     def _compaction_started(self, said: ev.CompactionStarted) -> list[Out]:
         return [Message("CompactionBegin", NOTHING)]
 
     def _compaction_finished(self, said: ev.CompactionFinished) -> list[Out]:
+        self._filled = filled(said.tokens_after, self._options.window(self._model))
         return [Message("CompactionEnd", NOTHING)]
 
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
-        return [_text(said.text)]
+        return [Message("ContentPart", wire.TextPart(said.text))]
 
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Message("ContentPart", wire.ThinkPart(said.text))]
@@ -165,43 +165,9 @@ class Projection:
     def _requested(self, said: ev.InteractionRequested) -> list[Out]:
         asked = said.interaction
         self._asked[asked.id] = asked
-        request = self._request(asked)
         plan = asked.request.plan if isinstance(asked.request, Approval) else ""
         shown: list[Out] = [Message("PlanDisplay", wire.PlanDisplay(plan))] if plan else []
-        return [*shown, Asked(request.id, Message(type(request).__name__, request), asked)]
-
-    def _request(
-        self, asked: Interaction
-    ) -> wire.ApprovalRequest | wire.ToolCallRequest | wire.QuestionRequest | wire.HookRequest:
-        match asked.request:
-            case Approval() as approval:
-                shown = self._options.names.approval(approval)
-                return wire.ApprovalRequest(
-                    public_id(asked.id),
-                    asked.call_id,
-                    shown.sender,
-                    shown.action,
-                    shown.description,
-                    shown.display,
-                    source_id=public_id(asked.turn),
-                    agent_id=self._subagent or None,
-                    subagent_type=asked.subagent or self._agent or None,
-                )
-            case ExternalCall(tool=name, input=given):
-                return wire.ToolCallRequest(asked.call_id, name, given)
-            case Question(items=items):
-                questions = [
-                    wire.QuestionItem(
-                        item.text,
-                        item.header,
-                        [wire.QuestionOption(option.label, option.description) for option in item.options],
-                        item.multiple,
-                    )
-                    for item in items
-                ]
-                return wire.QuestionRequest(public_id(asked.id), asked.call_id, questions)
-            case HookRequest(subscription=hook, event=event, target=target, input=given):
-                return wire.HookRequest(hook_request_id(asked.id), hook, event.value, target, given)
+        return [*shown, asked_of(asked, self._options.names, self._subagent, self._agent)]
 
     def _resolved(self, said: ev.InteractionResolved) -> list[Out]:
         asked = self._asked.pop(said.interaction, None)
@@ -215,13 +181,14 @@ class Projection:
         elif isinstance(asked.request, Approval):
             if decision.verdict is Verdict.DENY:
                 self._rejected.add(asked.call_id)
-            return [settled, Message("ApprovalResponse", _response(asked, decision))]
+            return [settled, Message("ApprovalResponse", response_of(asked, decision))]
         return [settled]
 
     def _thread_updated(self, said: ev.ThreadUpdated) -> list[Out]:
         if said.plan_mode is None:
             return []
-        return [Message("StatusUpdate", wire.StatusUpdate(plan_mode=said.plan_mode))]
+        self.plan_mode = said.plan_mode
+        return [Message("StatusUpdate", wire.PlanUpdate(plan_mode=said.plan_mode))]
 
     # --- hooks ---------------------------------------------------------------------------------------------------
     def _hook_triggered(self, said: ev.HookTriggered) -> list[Out]:
@@ -233,6 +200,7 @@ class Projection:
 
 
 Projection.rows = {
+    ev.TurnStarted: Projection._turn_started,
     ev.TurnFinished: Projection._turn_finished,
     ev.StepStarted: Projection._step_started,
     ev.StepRetried: Projection._step_retried,
@@ -267,15 +235,6 @@ def _text(text: str) -> Message:
     return Message("ContentPart", wire.TextPart(text))
 
 
-def _response(asked: Interaction, decision: Decision) -> wire.ApprovalResponse:
-    if decision.verdict is not Verdict.ALLOW:
-        return wire.ApprovalResponse(public_id(asked.id), "reject", "" if decision.by == ENGINE else decision.reason)
-    remembered = decision.grant and decision.by.protocol == "wire"
-    return wire.ApprovalResponse(
-        public_id(asked.id), "approve_for_session" if remembered else "approve", decision.reason
-    )
-
-
 def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     """A lone text as a string, else the parts."""
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
@@ -283,15 +242,9 @@ def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
 
 
-def public_id(core_id: str) -> str:
-    """In the form of a UUID, as clients have always seen them; always the same one."""
-    digits = hashlib.sha256(core_id.encode()).hexdigest()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32]))
-
-
-def hook_request_id(interaction: str) -> str:
-    """Twelve hexadecimal digits, always the same ones."""
-    return hashlib.sha256(interaction.encode()).hexdigest()[:12]
+def needless(said: ev.TurnFinished) -> bool:
+    """There was nothing to do, or a hook held it back: not a failure."""
+    return said.error is not None and said.error.code in (Invalid.code, Denied.code)
 
 
 def refused_input(said: ev.TurnFinished) -> str | None:

@@ -10,9 +10,10 @@ from quintet.domain.errors import Invalid
 from quintet.domain.hook import TIMEOUT_MOST_S, HookEvent, HookSubscription
 from quintet.domain.hook_matcher import Matcher
 from quintet.domain.tool import ToolSpec
-from quintet.protocols.wire import models as wire
+from quintet.protocols.wire import greeting as wire
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.house import House
+from quintet.protocols.wire.models import NAME, VERSION
 from quintet.protocols.wire.pending import ask_again
 from quintet.protocols.wire.schemas import wrong_with
 from quintet.protocols.wire.slash import infos
@@ -37,8 +38,8 @@ async def initialize(call: Call[Client], params: wire.InitializeParams) -> Reply
     client.capabilities = params.capabilities or wire.ClientCapabilities()
     client.hooks = _hooks(params.hooks or [], client.house)
     result = wire.InitializeResult(
-        wire.VERSION,
-        wire.ServerInfo(wire.NAME, client.house.version),
+        VERSION,
+        wire.ServerInfo(NAME, client.house.version),
         infos(client.house.commands),
         wire.ServerCapabilities(),
         wire.HooksInfo([event.value for event in HookEvent], _configured(client)),

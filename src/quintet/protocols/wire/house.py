@@ -17,6 +17,7 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
+from quintet.protocols.wire.inputs import Fetch, no_fetch
 from quintet.protocols.wire.names import Names
 
 ME = local("wire")
@@ -50,7 +51,9 @@ class House:
         names: Names | None = None,
         commands: Commands | None = None,
         unsupported: str = "",
+        fetch_image: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
+        use: Callable[[], Awaitable[None]] | None = None,
         leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
@@ -63,7 +66,9 @@ class House:
         self.names = names or Names()
         self.commands = commands or Commands()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
+        self.fetch_image = fetch_image  # what a client names by its address
         self.log = log
+        self._use = use
         self.leave = leave  # what is done when its client has left
         self._thread: Thread | None = None
         self._opening = asyncio.Lock()  # calls that need it at the same moment open one
@@ -74,6 +79,12 @@ class House:
             if self._thread is None:
                 self._thread = await self._open_thread()
             return self._thread
+
+    async def use(self) -> None:
+        """Once: a first turn begins."""
+        use, self._use = self._use, None
+        if use is not None:
+            await use()
 
     @property
     def begun(self) -> bool:

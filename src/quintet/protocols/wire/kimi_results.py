@@ -44,7 +44,9 @@ def write(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
 def edit(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
     if outcome.status is not ResultStatus.OK:
         return outcome
-    return _said(outcome, f"File successfully edited. Applied {len(prepared.arguments['edits'])} edit(s).")
+    replaced = next((shown["replaced"] for shown in outcome.display if "replaced" in shown), 0)
+    applied = f"Applied {len(prepared.arguments['edits'])} edit(s) with {replaced} total replacement(s)."
+    return _said(outcome, f"File successfully edited. {applied}")
 
 
 def todo(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:

@@ -16,11 +16,11 @@ from quintet.domain.thread import Thread
 from quintet.engine.happened import Happened, happened
 from quintet.engine.mirrors import Told
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.events import Asked, Options, Out, said_by_user
+from quintet.protocols.wire.asked import Asked
+from quintet.protocols.wire.events import Options
 from quintet.protocols.wire.lines import encode_line
 from quintet.protocols.wire.models import Message
-from quintet.protocols.wire.replay import Brought, Retold
-from quintet.protocols.wire.tree import Tree
+from quintet.protocols.wire.telling import Telling
 
 __all__ = ["METADATA", "Happened", "happened", "line", "told"]
 
@@ -35,28 +35,25 @@ METADATA = line({"type": "metadata", "protocol_version": wire.VERSION})
 async def told(journal: Journal, thread: Thread, options: Options, since: Happened, before: bytes) -> Told:
     """The lines of these events; the metadata line first, where nothing stands before them."""
     lines: list[bytes] = []
-    trees: dict[str, Tree] = {}
-    brought = Brought(options)
+    telling = Telling(journal, thread, options, plan_mode=_plan_mode_before(thread, since))
     for event in since.events:
-        said = event.payload
-        if event.thread == thread.id:
-            lines += _lines(event, brought.take(event))
-        if isinstance(said, ev.TurnStarted) and event.thread == thread.id:
-            turn = await journal.turn(event.turn)
-            trees[turn.id] = Tree(journal, turn, said_by_user(turn.parts), options, Retold)
-        elif isinstance(said, ev.ThreadUpdated) and said.plan_mode is not None and not trees:
-            lines += _lines(event, [Message("StatusUpdate", wire.StatusUpdate(plan_mode=said.plan_mode))])
-        for tree in tuple(trees.values()):
-            lines += _lines(event, await tree.take(event))
-        if isinstance(said, ev.TurnFinished):
-            trees.pop(event.turn, None)
+        lines += _lines(event, await telling.take(event))
     if since.events:
-        lines += _lines(since.events[-1], brought.end())
+        lines += _lines(since.events[-1], telling.end())
     if lines and not before:
         lines.insert(0, METADATA)
     return Told(b"".join(lines), since.through)
 
 
-def _lines(event: ev.Event, told: Sequence[Out]) -> list[bytes]:
-    messages = [out.message if isinstance(out, Asked) else out for out in told if isinstance(out, Message | Asked)]
+def _plan_mode_before(thread: Thread, since: Happened) -> bool:
+    """A first change tells what was there before it; where there is none, it is as it was."""
+    own = (e.payload for e in [*since.events, *since.under_way] if e.thread == thread.id)
+    for said in own:
+        if isinstance(said, ev.ThreadUpdated) and said.plan_mode is not None:
+            return not said.plan_mode
+    return thread.settings.plan_mode
+
+
+def _lines(event: ev.Event, told: Sequence[Message | Asked]) -> list[bytes]:
+    messages = [out.message if isinstance(out, Asked) else out for out in told]
     return [line({"timestamp": event.at_ms / 1000, "message": message}) for message in messages]

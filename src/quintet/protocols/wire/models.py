@@ -1,13 +1,13 @@
-"""Wire's nouns, spelled as published: params, results, and the payload of each event and request.
+"""Wire's nouns, spelled as published: what is said, params and results of the methods, the payload of each event.
 
-Pure shapes. What they are made of is decided in events.py and requests.py.
+Pure shapes. The greeting's are in greeting.py, those of requests in asked.py.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 VERSION = "1.10"  # the newest that Quintet speaks, and what it answers
 NAME = "quintet"
@@ -44,78 +44,7 @@ ContentPart = TextPart | ThinkPart | ImageURLPart | AudioURLPart | VideoURLPart
 UserInput = str | list[ContentPart]
 
 
-# --- initialize -------------------------------------------------------------------------------------------------------
-class ClientInfo(Struct, frozen=True):
-    name: str
-    version: str | None = None
-
-
-class ExternalTool(Struct, frozen=True):
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-class ClientCapabilities(Struct, frozen=True):
-    supports_question: bool = False
-    supports_plan_mode: bool = False
-
-
-class WireHook(Struct, frozen=True):
-    id: str
-    event: str
-    matcher: str = ""
-    timeout: Annotated[float, Meta(gt=0)] = 30
-
-
-class InitializeParams(Struct, frozen=True):
-    protocol_version: str
-    client: ClientInfo | None = None
-    external_tools: list[ExternalTool] | None = None
-    capabilities: ClientCapabilities | None = None
-    hooks: list[WireHook] | None = None
-
-
-class ServerInfo(Struct, frozen=True):
-    name: str
-    version: str
-
-
-class SlashCommandInfo(Struct, frozen=True):
-    name: str
-    description: str
-    aliases: list[str]
-
-
-class RejectedTool(Struct, frozen=True):
-    name: str
-    reason: str
-
-
-class ExternalToolsResult(Struct, frozen=True):
-    accepted: list[str]
-    rejected: list[RejectedTool]
-
-
-class ServerCapabilities(Struct, frozen=True):
-    supports_question: bool = True
-
-
-class HooksInfo(Struct, frozen=True):
-    supported_events: list[str]
-    configured: dict[str, int]  # how many hooks each event has
-
-
-class InitializeResult(Struct, frozen=True):
-    protocol_version: str
-    server: ServerInfo
-    slash_commands: list[SlashCommandInfo]
-    capabilities: ServerCapabilities
-    hooks: HooksInfo
-    external_tools: ExternalToolsResult | UnsetType = UNSET
-
-
-# --- the other methods ------------------------------------------------------------------------------------------------
+# --- methods ----------------------------------------------------------------------------------------------------------
 class PromptParams(Struct, frozen=True):
     user_input: UserInput
 
@@ -196,6 +125,10 @@ class StatusUpdate(Struct, frozen=True):
     mcp_status: dict[str, Any] | None = None
 
 
+class PlanUpdate(StatusUpdate, frozen=True):
+    """The same on the wire: it only tells that plan mode has changed."""
+
+
 class Function(Struct, frozen=True):
     name: str
     arguments: str | None = None
@@ -258,64 +191,3 @@ class SubagentEvent(Struct, frozen=True):
     agent_id: str | None
     subagent_type: str | None
     event: Message
-
-
-# --- requests and their answers ---------------------------------------------------------------------------------------
-class ApprovalRequest(Struct, frozen=True):
-    id: str
-    tool_call_id: str
-    sender: str
-    action: str
-    description: str
-    display: list[dict[str, Any]]
-    source_kind: Literal["foreground_turn", "background_agent"] = "foreground_turn"
-    source_id: str | None = None
-    agent_id: str | None = None
-    subagent_type: str | None = None
-    source_description: str | None = None
-
-
-class ToolCallRequest(Struct, frozen=True):
-    id: str
-    name: str
-    arguments: str | None
-
-
-class QuestionOption(Struct, frozen=True):
-    label: str
-    description: str = ""
-
-
-class QuestionItem(Struct, frozen=True):
-    question: str
-    header: str
-    options: list[QuestionOption]
-    multi_select: bool
-    body: str = ""
-    other_label: str = ""
-    other_description: str = ""
-
-
-class QuestionRequest(Struct, frozen=True):
-    id: str
-    tool_call_id: str
-    questions: list[QuestionItem]
-
-
-class QuestionResponse(Struct, frozen=True):
-    answers: dict[str, str]
-    request_id: str = ""
-
-
-class HookRequest(Struct, frozen=True):
-    id: str
-    subscription_id: str
-    event: str
-    target: str
-    input_data: dict[str, Any]
-
-
-class HookResponse(Struct, frozen=True):
-    action: Literal["allow", "block"] = "allow"
-    reason: str = ""
-    request_id: str = ""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from quintet.domain.event import Event, InteractionRequested
 from quintet.domain.interaction import Approval
+from quintet.protocols.wire.asked import asked_of
 from quintet.protocols.wire.client import Client
-from quintet.protocols.wire.events import Asked, Options, Projection
 from quintet.protocols.wire.requests import Requests
 from quintet.rpc.connection import Connection
 
@@ -20,7 +19,4 @@ async def ask_again(connection: Connection[Client]) -> None:
     for asked in await house.interactions.pending(thread.root):
         turn = await house.feed.journal.turn(asked.turn)
         if isinstance(asked.request, Approval) and turn.runner == house.feed.journal.owner:
-            event = Event(0, "interaction.requested", asked.created_ms, InteractionRequested(asked))
-            for out in Projection("", Options(house.names)).project(event):
-                if isinstance(out, Asked):
-                    await requests.ask(out)
+            await requests.ask(asked_of(asked, house.names))

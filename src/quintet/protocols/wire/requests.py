@@ -17,7 +17,8 @@ from quintet.domain.grant import Scope
 from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Question, Verdict
 from quintet.engine.interactions import Answer
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.events import RETURN_VALUE, Asked
+from quintet.protocols.wire.asked import Asked, HookResponse, QuestionResponse
+from quintet.protocols.wire.events import RETURN_VALUE
 from quintet.protocols.wire.house import ME, House
 from quintet.rpc.connection import Connection
 from quintet.rpc.faults import AlreadyOpen, BadReply, Ended, Remote
@@ -133,7 +134,7 @@ def _words(value: wire.ToolReturnValue) -> str:
 
 
 def _question(asked: Asked, got: Any) -> Answer:
-    given = msgspec.convert(_object(got), wire.QuestionResponse).answers
+    given = msgspec.convert(_object(got), QuestionResponse).answers
     request = asked.interaction.request
     assert isinstance(request, Question)
     chosen = []
@@ -148,7 +149,7 @@ def _question(asked: Asked, got: Any) -> Answer:
 
 
 def _hook(asked: Asked, got: Any) -> Answer:
-    answer = msgspec.convert(_object(got), wire.HookResponse)
+    answer = msgspec.convert(_object(got), HookResponse)
     return Answer(Verdict.DENY if answer.action == "block" else Verdict.ALLOW, answer.reason)
 
 

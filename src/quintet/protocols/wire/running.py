@@ -7,20 +7,20 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from quintet.domain.errors import Denied, Invalid, QuintetError
-from quintet.domain.event import Event, TurnFinished, TurnStarted
+from quintet.domain.errors import QuintetError
+from quintet.domain.event import Delta, Event, TurnFinished, TurnStarted
 from quintet.domain.item import Part, TextPart
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, TurnState, WhenBusy
-from quintet.engine.starter import Starter
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.asked import Asked, Settled
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import Failed, NotSupported
-from quintet.protocols.wire.events import Asked, Options, Out, Settled, refused_input
+from quintet.protocols.wire.events import Options, Out, needless, refused_input
 from quintet.protocols.wire.house import ME
-from quintet.protocols.wire.inputs import core_parts, lacks, plain_text
+from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.requests import Requests
 from quintet.protocols.wire.slash import carry_out
@@ -36,9 +36,13 @@ class Running:
         self._turn: Turn | None = None
         self._cancelled = False
         self._said: tuple[Part, ...] = ()
-        self._last_words = ""
         self._cancelling: asyncio.Task[None] | None = None
         self.begun = asyncio.Event()  # the turn runs, or is over: it can be steered, or never will be
+        self.over = asyncio.Event()  # everything has been told
+        self.left = asyncio.Event()  # the client has left and can be kept no longer
+        self._tree: Tree | None = None
+        self._told = ""  # "begun" or "ended": of what is told without a tree; of a tree its end only
+        self._together: list[Out] = []  # messages, to be sent before anything else is
         self._requests = Requests(connection, client.house)
 
     async def play(self) -> wire.PromptResult:
@@ -50,27 +54,35 @@ class Running:
                 return done
             thread = await house.thread()
             starter = self.client.starter()
-            await self._refuse_unfit(starter, thread)
-            parts = self._said or core_parts(self._input)
+            await self._refuse_unfit(thread)
+            parts = self._said or await core_parts(self._input, house.fetch_image)
             start = house.turns.start
             return result_of(
                 await self._run(thread, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.REJECT))
             )
         finally:
             self.begun.set()
+            self.over.set()
+
+    async def break_off(self) -> None:
+        """The end of what was begun, where nobody will wait for the real one."""
+        if self._told == "ended":
+            return
+        if not self._told and not (self._tree and self._tree.projection.begun):
+            await self.tell("TurnBegin", wire.TurnBegin(self._input))
+        await self.tell("TurnEnd", wire.Empty())
 
     def says(self, words: str) -> None:
         """What the model is given in place of what the client sent."""
         self._said = (TextPart(words),)
 
-    async def compact(self, wishes: str, words: str) -> wire.PromptResult:
-        """A turn that summarises; `words` tell the client that it is done."""
+    async def compact(self, wishes: str) -> wire.PromptResult:
+        """A turn that summarises."""
         house = self.client.house
         thread = await house.thread()
-        self._last_words = words
         starter = self.client.starter()
         finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
-        return wire.PromptResult("finished") if _needless(finished) else result_of(finished)
+        return wire.PromptResult("finished") if needless(finished) else result_of(finished)
 
     async def cancel(self) -> None:
         """Returned when the turn has ended, as far as that is possible."""
@@ -84,43 +96,45 @@ class Running:
             await self._connection.notify("event", Message(kind, payload))
 
     async def text(self, words: str) -> None:
-        await self.tell("ContentPart", wire.TextPart(words))
+        await self._connection.notify("event", _words(words))
 
     async def whole(self, inside: Any) -> None:
         """What is no turn of the engine's, told as one."""
         await self.tell("TurnBegin", wire.TurnBegin(self._input))
+        self._told = "begun"
         try:
             await inside()
         finally:
+            self._told = "ended"
             await self.tell("TurnEnd", wire.Empty())
 
-    async def _refuse_unfit(self, starter: Starter, thread: Thread) -> None:
-        if words := self.client.house.unsupported:
+    async def _refuse_unfit(self, thread: Thread) -> None:
+        try:
+            if words := self.client.house.unsupported:
+                raise NotSupported(words)
+            self.client.refuse_unfit(self._input, thread)
+        except NotSupported:
             await self.whole(_nothing)
-            raise NotSupported(words)
-        if isinstance(self._input, str) or all(isinstance(part, wire.TextPart) for part in self._input):
-            return
-        with suppress(QuintetError):  # no model: the turn itself will say so
-            reference, _ = starter.models.resolve(starter.model or thread.settings.model)
-            if missing := lacks(self._input, starter.models.info(reference)):
-                await self.whole(_nothing)
-                model = reference.partition("/")[2]
-                raise NotSupported(f"LLM model '{model}' does not support required capability: {missing}.")
+            raise
 
     async def _run(self, thread: Thread, start: Callable[[], Awaitable[Started]]) -> TurnFinished:
         house = self.client.house
         with house.feed.follow(root=thread.root) as events:
             started = await start()
+            self._connection.background(house.use)
             self._turn = started.turn
             if self._cancelled:
                 self._cancelling = asyncio.ensure_future(self.cancel())
-            tree = Tree(house.feed.journal, started.turn, self._input, Options(house.names, house.window))
+            now = await house.feed.journal.thread(thread.id)
+            options, mode = Options(house.names, house.window), now.settings.plan_mode
+            tree = self._tree = Tree(house.feed.journal, started.turn, self._input, options, plan_mode=mode)
             ending = asyncio.ensure_future(house.turns.wait(started.turn.id))
             showing = asyncio.ensure_future(self._show(events, tree))
             try:
                 await asyncio.wait({ending, showing}, return_when=asyncio.FIRST_COMPLETED)
                 if not showing.done() and ending.exception() is not None:
                     # It ended without being able to say so in the journal: no event will come.
+                    self._told = "ended"
                     await self.tell("TurnEnd", wire.Empty())
                     ending.result()
                 return await showing
@@ -131,57 +145,65 @@ class Running:
                 await self._requests.close()
 
     async def _show(self, events: Subscription, tree: Tree) -> TurnFinished:
-        async for entry in events:
-            if not isinstance(entry, Event):
-                self.client.house.log(
-                    "wire: the client reads so slowly that pieces of text were pruned before it got them"
-                )
-                continue
-            if isinstance(entry.payload, TurnStarted):
-                self.begun.set()
-            for out in await tree.take(entry):
-                if isinstance(out, Message) and out.type == "TurnEnd" and tree.projection.finished is not None:
-                    await self._conclude(tree.projection.finished)
-                await self._send(out)
-            if tree.projection.finished is not None:
-                return tree.projection.finished
+        """What comes together is sent together: a fast model says more in a moment than one by one could be sent."""
+        async for batch in events.batches():
+            for entry in batch:
+                if not isinstance(entry, Event):
+                    self.client.house.log(
+                        "wire: the client reads so slowly that pieces of text were pruned before it got them"
+                    )
+                    continue
+                told = tree.take_known(entry)
+                if told is None:
+                    await self._flush()
+                    told = await tree.take(entry)
+                if isinstance(entry.payload, Delta):
+                    self._together += told  # pieces of text, which no client is spared
+                    continue
+                if isinstance(entry.payload, TurnStarted):
+                    self.begun.set()
+                for out in told:
+                    if isinstance(out, Message):
+                        self._together += self._shown(out, tree.projection.finished)
+                    else:
+                        await self._turn_to(out)
+                if tree.projection.finished is not None:
+                    await self._flush()
+                    return tree.projection.finished
+            await self._flush()
         raise asyncio.CancelledError  # the feed was closed: the process ends
 
-    async def _conclude(self, finished: TurnFinished) -> None:
-        """The last words of a turn that was no answer of the model's."""
-        if self._last_words and finished.state is TurnState.DONE:
-            await self.text(self._last_words)
-            await self.tell("StatusUpdate", wire.StatusUpdate())
-        elif self._last_words and _needless(finished):
-            assert finished.error is not None
-            await self.text(finished.error.message)
+    def _shown(self, out: Message, finished: TurnFinished | None) -> list[Message]:
+        if finished is not None and out.type == "TurnEnd":
+            self._told = "ended"
+            return [out]
+        return [out] if not self._knows(out.payload) and self.client.gate.lets(_innermost(out)) else []
 
-    async def _send(self, out: Out) -> None:
-        match out:
-            case Asked():
-                await self._requests.ask(out)
-            case Settled(interaction=interaction):
-                self._requests.settled(interaction)
-            case Message(payload=payload):
-                if self._knows(payload) or not self.client.gate.lets(_innermost(out)):
-                    return
-                await self._connection.notify("event", out)
+    async def _turn_to(self, out: Asked | Settled) -> None:
+        await self._flush()  # in their order
+        if isinstance(out, Asked):
+            await self._requests.ask(out)
+        else:
+            self._requests.settled(out.interaction)
+
+    async def _flush(self) -> None:
+        together, self._together = self._together, []
+        await self._connection.notify_all("event", together)
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""
-        if isinstance(payload, wire.StatusUpdate) and payload.plan_mode is not None and self.client.own_plan_changes:
+        if isinstance(payload, wire.PlanUpdate) and self.client.own_plan_changes:
             self.client.own_plan_changes -= 1
             return True
         return False
 
 
-def _needless(finished: TurnFinished) -> bool:
-    """There was nothing to do, or a hook held it back: not a failure."""
-    return finished.error is not None and finished.error.code in (Invalid.code, Denied.code)
-
-
 async def _nothing() -> None:
     pass
+
+
+def _words(words: str) -> Message:
+    return Message("ContentPart", wire.TextPart(words))
 
 
 def _innermost(message: Message) -> str:

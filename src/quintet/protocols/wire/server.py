@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import bad, errors
 from quintet.protocols.wire.gate import Gate
 from quintet.protocols.wire.handshake import HANDSHAKE
 from quintet.protocols.wire.house import House
+from quintet.protocols.wire.leaving import leave
 from quintet.protocols.wire.lines import encode_line
 from quintet.protocols.wire.replay import REPLAY
 from quintet.protocols.wire.turns import TURNS
@@ -35,9 +34,3 @@ def connect(source: Source, sink: Sink, house: House, *, gate: Gate | None = Non
         log=lambda what, about: house.log(f"wire: {what}: {about!r:.500}"),
     )
     return Connection(source, sink, Dispatcher(TABLE, errors), dialect, state=Client(house, gate or Gate()))
-
-
-async def leave(connection: Connection[Any]) -> None:
-    """Nobody speaks any more: the turn is cancelled, its end and its answer still go out."""
-    if (running := connection.state.running) is not None:
-        await running.cancel()

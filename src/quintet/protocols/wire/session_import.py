@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from quintet.domain import item as it
 from quintet.domain.errors import Invalid
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.inputs import core_parts
+from quintet.protocols.wire.inputs import data_image
 
 LARGEST = 256 * 1024 * 1024
 
@@ -59,15 +59,16 @@ def _bodies(line: _Line, names: dict[str, str]) -> list[it.Body]:
     parts = _parts(line.content)
     match line.role:
         case "user" | "system":
-            return [it.UserMessage(core_parts(parts))]
+            return [it.UserMessage(tuple(map(_core, parts)) or (it.TextPart(""),))]
         case "assistant":
             calls = [it.ToolCall(c.id, c.function.name, c.function.arguments or "{}") for c in line.tool_calls or ()]
             names.update((call.call_id, call.name) for call in calls)
             return [*_said(parts), *calls]
         case "tool":
             call = line.tool_call_id or ""
-            text = "\n".join(part.text for part in parts if isinstance(part, wire.TextPart))
-            images = tuple(p for p in core_parts(_pictures(parts)) if isinstance(p, it.ImagePart))
+            kept = list(map(_core, parts))
+            text = "\n".join(part.text for part in kept if isinstance(part, it.TextPart))
+            images = tuple(part for part in kept if isinstance(part, it.ImagePart))
             return [it.ToolResult(call, names.get(call, "unknown"), it.ResultStatus.OK, text, images=images)]
     raise Invalid(f"the role {line.role!r} is not known.")
 
@@ -80,8 +81,17 @@ def _parts(content: Any) -> list[wire.ContentPart]:
     return msgspec.convert(content, list[wire.ContentPart])
 
 
-def _pictures(parts: list[wire.ContentPart]) -> list[wire.ContentPart]:
-    return [part for part in parts if isinstance(part, wire.ImageURLPart)]
+def _core(part: wire.ContentPart) -> it.Part:
+    """What cannot be carried over is named in its place: nothing is opened for a file, and no model takes sound."""
+    match part:
+        case wire.TextPart(text=text) | wire.ThinkPart(think=text):
+            return it.TextPart(text)
+        case wire.ImageURLPart(image_url=wire.Url(url=url)):
+            return data_image(url) or it.TextPart(f"[an image at {url[:500]}]")
+        case wire.AudioURLPart(audio_url=wire.Url(url=url)):
+            return it.TextPart(f"[sound: {url[:60]}]")
+        case wire.VideoURLPart(video_url=wire.Url(url=url)):
+            return it.TextPart(f"[a moving picture: {url[:60]}]")
 
 
 def _said(parts: list[wire.ContentPart]) -> list[it.Body]:

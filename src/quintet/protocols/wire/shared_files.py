@@ -1,4 +1,4 @@
-"""state.json and kimi.json: files of one object that other programs change too. Only what is ours in them is; pure."""
+"""state.json, kimi.json and a subagent's meta.json: files of one object, of which others change the first two. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from quintet.domain.event import Event, TodoUpdated
 from quintet.domain.grant import Grant, Subject
 from quintet.domain.thread import Thread
 from quintet.domain.tool import Effect
+from quintet.domain.turn import TurnState
 from quintet.protocols.wire.names import ACTIONS
 
 _NEW_STATE: dict[str, Any] = {
@@ -61,6 +62,30 @@ def state(there: dict[str, Any], thread: Thread, grants: Iterable[Grant], since:
         if isinstance(event.payload, TodoUpdated) and event.thread == thread.id:
             made["todos"] = [{"title": todo.text, "status": todo.status} for todo in event.payload.todos]
     return made
+
+
+_STATUS = {TurnState.DONE: "completed", TurnState.FAILED: "failed", None: "idle"}
+
+
+def meta(thread: Thread, ended: TurnState | None) -> dict[str, Any]:
+    """Of a subagent, whose last turn ended so."""
+    begun, agent = thread.created_ms / 1000, thread.settings.agent
+    return {
+        "agent_id": thread.id,
+        "subagent_type": agent,
+        "status": _STATUS.get(ended, "killed"),
+        "description": thread.title,
+        "created_at": begun,
+        "updated_at": thread.updated_ms / 1000,
+        "last_task_id": None,
+        "launch_spec": {
+            "agent_id": thread.id,
+            "subagent_type": agent,
+            "model_override": thread.settings.model or None,
+            "effective_model": thread.settings.model or None,
+            "created_at": begun,
+        },
+    }
 
 
 def actions(grants: Iterable[Grant]) -> list[str]:

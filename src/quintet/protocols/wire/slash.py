@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 from quintet.domain.event import ThreadUpdated
 from quintet.engine.commands import Called, Commands, Deed, listed
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.greeting import SlashCommandInfo
+from quintet.protocols.wire.status import filled
 
 if TYPE_CHECKING:
     from quintet.protocols.wire.running import Running
 
 CLEARED = "The context has been cleared."
-COMPACTED = "The context has been compacted."
 EMPTY = "The context is empty."
 
 
-def infos(commands: Commands) -> list[wire.SlashCommandInfo]:
-    return [wire.SlashCommandInfo(c.name, c.description, list(c.aliases)) for c in commands.all()]
+def infos(commands: Commands) -> list[SlashCommandInfo]:
+    return [SlashCommandInfo(c.name, c.description, list(c.aliases)) for c in commands.all()]
 
 
 async def carry_out(running: Running, called: Called) -> wire.PromptResult | None:
@@ -30,7 +31,7 @@ async def carry_out(running: Running, called: Called) -> wire.PromptResult | Non
         running.says(await called.command.input(called.words))
         return None
     if deed is Deed.COMPACT and not await _is_empty(running):
-        return await running.compact(called.words, COMPACTED)
+        return await running.compact(called.words)
     await running.whole(lambda: _tell(running, called))
     return wire.PromptResult("finished")
 
@@ -50,7 +51,7 @@ async def _tell(running: Running, called: Called) -> None:
             thread = await house.thread()
             await house.threads.clear(thread.id)
             await running.text(CLEARED)
-            await running.tell("StatusUpdate", wire.StatusUpdate(context_usage=0.0, context_tokens=0))
+            await running.tell("StatusUpdate", filled(0, running.client.window(thread)))
 
 
 async def _plan(running: Running, words: str) -> None:
@@ -62,7 +63,7 @@ async def _plan(running: Running, words: str) -> None:
     enabled = words == "on" if words else not thread.settings.plan_mode
     await house.threads.configure(thread.id, ThreadUpdated(plan_mode=enabled))
     await running.text("Plan mode ON: nothing is changed." if enabled else "Plan mode OFF.")
-    await running.tell("StatusUpdate", wire.StatusUpdate(plan_mode=enabled))
+    await running.tell("StatusUpdate", wire.PlanUpdate(plan_mode=enabled))
 
 
 async def _is_empty(running: Running) -> bool:

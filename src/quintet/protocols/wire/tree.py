@@ -33,23 +33,33 @@ class Tree:
         user_input: UserInput,
         options: Options,
         projection: type[Projection] = Projection,
+        *,
+        plan_mode: bool | None = None,
     ) -> None:
+        """A turn without an input is there to compact. `plan_mode` is as it was when the turn began."""
         self._journal = journal
         self._options = options
         self._turn = turn
         self._make = projection
-        self.projection = projection(user_input, options)
+        self.projection = projection(user_input, options, plan_mode=plan_mode, compacts=not turn.parts)
         self._branches = {turn.id: _Branch(self.projection)}
 
     async def take(self, event: Event) -> list[Out]:
-        payload = event.payload
+        told = self.take_known(event)
+        if told is None:
+            assert isinstance(event.payload, TurnQueued)
+            self._branches[event.turn] = await self._below(event.payload.turn)
+        return self.take_known(event) or [] if told is None else told
+
+    def take_known(self, event: Event) -> list[Out] | None:
+        """The same, at once; None for the first event of a subagent's turn, of which something has to be looked up."""
         branch = self._branches.get(event.turn)
         if branch is None:
+            payload = event.payload
             if isinstance(payload, ThreadUpdated) and event.thread == self._turn.thread:
                 return self.projection.project(event)
-            if not isinstance(payload, TurnQueued) or payload.turn.for_turn not in self._branches:
-                return []
-            branch = self._branches[event.turn] = await self._below(payload.turn)
+            known = isinstance(payload, TurnQueued) and payload.turn.for_turn in self._branches
+            return None if known else []
         out = branch.projection.project(event)
         return [self._wrapped(entry, branch) for entry in out] if branch.above else out
 
@@ -58,7 +68,8 @@ class Tree:
             agent = (await self._journal.thread(turn.thread)).settings.agent
         except NotFound:
             agent = ""  # deleted meanwhile
-        projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent)
+        mode = self.projection.plan_mode  # what is planned above is not done below
+        projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent, plan_mode=mode)
         return _Branch(projection, turn.for_turn, turn.for_call, agent, turn.thread)
 
     def _wrapped(self, entry: Out, branch: _Branch) -> Out:

@@ -11,6 +11,7 @@ from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import NONE_IN_PROGRESS, WrongState
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts
+from quintet.protocols.wire.leaving import played
 from quintet.protocols.wire.running import Running
 from quintet.rpc.call import Call, Reply
 from quintet.rpc.rows import Family, NoParams
@@ -29,7 +30,7 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
     running = Running(client, call.connection, params.user_input)
     with client.busy(running):
         client.own_plan_changes = 0
-        return await running.play()
+        return await played(running)
 
 
 @TURNS.method(
@@ -58,8 +59,10 @@ async def steer(call: Call[Client], params: wire.PromptParams) -> wire.SteerResu
     await running.begun.wait()
     client.gate.steers()
     thread = await client.house.thread()
+    client.refuse_unfit(params.user_input, thread)
+    parts = await core_parts(params.user_input, client.house.fetch_image)
     try:
-        await client.house.turns.steer(thread.id, core_parts(params.user_input), ME)
+        await client.house.turns.steer(thread.id, parts, ME)
     except TurnOver:
         raise WrongState(NONE_IN_PROGRESS) from None
     return wire.SteerResult()
@@ -75,8 +78,12 @@ async def steer(call: Call[Client], params: wire.PromptParams) -> wire.SteerResu
 async def set_plan_mode(call: Call[Client], params: wire.PlanModeParams) -> wire.PlanModeResult:
     client = call.state
     thread = await client.house.thread()
-    if client.running is not None:
-        client.own_plan_changes += 1
-    await client.house.threads.configure(thread.id, ThreadUpdated(plan_mode=params.enabled))
-    await call.notify("event", wire.Message("StatusUpdate", wire.StatusUpdate(plan_mode=params.enabled)))
+    counted = client.running is not None
+    client.own_plan_changes += counted
+    try:
+        await client.house.threads.configure(thread.id, ThreadUpdated(plan_mode=params.enabled))
+    except BaseException:
+        client.own_plan_changes -= counted  # nothing has changed, so nothing will be told
+        raise
+    await call.notify("event", wire.Message("StatusUpdate", wire.PlanUpdate(plan_mode=params.enabled)))
     return wire.PlanModeResult(params.enabled)

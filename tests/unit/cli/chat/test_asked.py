@@ -39,7 +39,8 @@ class Stage:
     def __init__(self) -> None:
         self.face = Face()
         self.sent: list[tuple[str, Answer]] = []
-        self.asked = Asked(self.face, self, ME, self.keep)  # type: ignore[arg-type]
+        self.diffs: dict[str, str] = {}
+        self.asked = Asked(self.face, self, ME, self.keep, self.diffs.__setitem__)  # type: ignore[arg-type]
 
     def keep(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run(work)
@@ -84,6 +85,15 @@ def test_the_next_request_is_asked_when_the_one_before_is_resolved_and_each_only
     stage.resolve("int_1")
     assert stage.face.labels == ["allow", "", "allow"]
     assert any("$ echo int_2" in line for line in stage.face.lines)
+
+
+def test_which_diff_was_shown_is_known_once_its_request_is_asked() -> None:
+    stage = Stage()
+    stage.asked.add(Interaction("int_1", "thr_1", "thr_1", "trn_1", "c1", Approval("edit", "x", diff="+b"), 0))
+    stage.asked.add(Interaction("int_2", "thr_1", "thr_1", "trn_1", "c2", Approval("edit", "y", diff="+c"), 0))
+    assert stage.diffs == {"c1": "+b"}
+    stage.resolve("int_1")
+    assert stage.diffs == {"c1": "+b", "c2": "+c"}
 
 
 def test_only_what_was_decided_elsewhere_says_so() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from quintet.cli.chat.transcript import LAST_ITEMS, Transcript
 from quintet.cli.styled import Line, text_of
 from quintet.domain.command import Command, CommandKind, Outcome
@@ -12,6 +14,7 @@ from quintet.domain.event import (
     AnyPayload,
     CommandPosted,
     CommandSettled,
+    CompactionFinished,
     Event,
     ItemAdded,
     StepFellBack,
@@ -108,6 +111,43 @@ def test_a_subagents_turn_is_told_apart_and_its_end_is_not_the_threads() -> None
     assert len(stage.live()) == 1  # the thread itself still waits for its model
     stage.see(TurnFinished(TurnState.DONE))
     assert stage.live() == []
+
+
+@pytest.mark.req("first_minutes:F12")
+def test_how_a_turn_ended_is_said_once() -> None:
+    stage = Stage()
+    why = ErrorInfo("cancelled", "The turn was cancelled: interrupted by the user.", "Send it again.")
+    stage.see(TurnFinished(TurnState.CANCELLED, error=why))
+    assert stage.lines == ["The turn was cancelled: interrupted by the user. Send it again."]
+    stage.lines.clear()
+    gone = ErrorInfo("interrupted", "The process that ran this turn ended before the turn did.")
+    stage.see(TurnFinished(TurnState.INTERRUPTED, error=gone))
+    assert " ".join(stage.lines).startswith("The turn ended as interrupted: The process that ran this turn ended")
+
+
+@pytest.mark.req("first_minutes:F12")
+def test_a_compaction_that_was_asked_for_and_brought_nothing_says_why_once() -> None:
+    stage = Stage()
+    stage.see(
+        TurnQueued(Turn("trn_1", PARENT, TurnState.QUEUED, "own_here", Mode.ASK, local("cli"), (), 0)),
+    )
+    why = ErrorInfo("invalid", "There is nothing to compact yet.", "Go on.")
+    stage.see(CompactionFinished(error=why))
+    stage.see(TurnFinished(TurnState.FAILED, error=why))
+    assert stage.lines == ["Not compacted. There is nothing to compact yet. Go on."]
+
+
+@pytest.mark.req("first_minutes:F13")
+def test_a_diff_that_was_shown_with_its_request_is_not_shown_again_with_its_result() -> None:
+    diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+    result = ToolResult("c1", "edit", ResultStatus.OK, "done", "", (), ("/w/x",), diff)
+    asked, unasked, another = Stage(), Stage(), Stage()
+    asked.transcript.diff_shown("c1", diff)
+    another.transcript.diff_shown("c1", diff.replace("+b", "+c"))  # what was done is not what was asked for
+    for stage in (asked, unasked, another):
+        stage.see(ItemAdded(Item("itm", PARENT, "trn_1", 1, 0, result)))
+    assert asked.lines == ["✓ edit", "  changed: x"]
+    assert unasked.lines == another.lines == ["✓ edit", "x  +1 -1", "@@ -1 +1 @@", "-a", "+b"]
 
 
 def test_subagents_are_called_by_their_names() -> None:

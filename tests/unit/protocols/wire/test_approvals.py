@@ -13,7 +13,7 @@ from quintet.domain.item import ToolResult
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import Answer
-from quintet.protocols.wire.events import public_id
+from quintet.protocols.wire.asked import public_id
 from quintet.tools.task import TaskTool
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.family import Family, children, task

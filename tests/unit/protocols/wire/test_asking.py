@@ -154,6 +154,22 @@ async def test_a_steer_during_the_last_step_makes_another(connect: Connect) -> N
     assert (await peer.ask("steer", user_input="late"))["error"]["code"] == -32000
 
 
+@pytest.mark.req("wire:S48", "wire:S80")
+async def test_a_steer_the_model_cannot_take_is_refused_by_name_and_the_turn_goes_on(connect: Connect) -> None:
+    gate = Gate()
+    peer = connect(GatedProvider([*text("one"), gate]))
+    await peer.begin()
+    await gate.stopped()
+    far = {"type": "image_url", "image_url": {"url": "https://example.com/image.png"}}
+    refused = await peer.ask("steer", user_input=[far])
+    assert refused["error"]["code"] == -32002
+    assert "image_in" in refused["error"]["message"]
+    gate.open()
+    heard = await peer.reply("p")
+    assert heard[-1]["result"] == {"status": "finished"}
+    assert not {"StepBegin", "SteerInput"} & set(kinds(heard))
+
+
 @pytest.mark.req("wire:S80")
 async def test_a_steer_sent_together_with_the_prompt_is_not_too_early(connect: Connect) -> None:
     gate = Gate()
@@ -213,7 +229,22 @@ async def test_plan_mode_is_told_before_it_is_answered_idle_and_in_a_turn(connec
         assert thread.settings.plan_mode is enabled
     gate.open()
     heard = await peer.reply("p")
-    assert [p["plan_mode"] for p in payloads(heard, "StatusUpdate")] == [None]  # told once
+    assert [p["plan_mode"] for p in payloads(heard, "StatusUpdate")] == [False]  # of the step: the change was told once
+
+
+@pytest.mark.req("wire:S25", "wire:S82")
+async def test_each_step_says_whether_plan_mode_is_on_and_a_replay_does_too(connect: Connect) -> None:
+    peer = connect(GatedProvider(text("one"), text("two")))
+    await peer.call("set_plan_mode", enabled=True)
+    heard = await peer.prompt()
+    await peer.call("set_plan_mode", enabled=False)
+    heard += await peer.prompt()
+    assert [p["plan_mode"] for p in payloads(heard, "StatusUpdate")] == [True, False]
+    told = await peer.call("replay")
+    assert [p["plan_mode"] for p in payloads(told, "StatusUpdate")] == [True, True, False, False]
+    turn = ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd"]
+    assert kinds(told) == ["StatusUpdate", *turn, "StatusUpdate", *turn, "reply"]
+    assert told[-1]["result"] == {"status": "finished", "events": 12, "requests": 0}
 
 
 @pytest.mark.req("wire:S82")
@@ -223,7 +254,7 @@ async def test_a_plan_is_shown_and_agreed_to(connect: Connect) -> None:
     await peer.initialize(capabilities=CAN_PLAN)
     heard = await peer.prompt(answers=lambda request: {"response": "approve"})
     assert payloads(heard, "PlanDisplay") == [{"content": "1. do it", "file_path": ""}]
-    assert [p["plan_mode"] for p in payloads(heard, "StatusUpdate") if p["plan_mode"] is not None] == [True, False]
+    assert [p["plan_mode"] for p in payloads(heard, "StatusUpdate")] == [False, True, True, False, False]
 
 
 # --- hooks ------------------------------------------------------------------------------------------------------------

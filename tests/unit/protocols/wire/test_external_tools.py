@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.interaction import UNTRUSTED_RESULT_LIMIT
 from quintet.domain.item import ToolResult
+from quintet.engine.starter import OF_CLIENT
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.wire_client import kinds, payloads
 from tests.fakes.wire_peer import Peer
@@ -131,3 +133,16 @@ async def test_without_the_tool_declared_again_the_model_is_not_offered_it(conne
     await peer.initialize()
     await peer.prompt()
     assert [[spec.name for spec in request.tools] for request in model.requests] == [["open"], []]
+
+
+@pytest.mark.req("security:S52")
+async def test_the_model_is_told_that_a_clients_tool_returns_data_and_what_is_too_long_is_cut(connect: Connect) -> None:
+    peer, model = await greeted(connect, call("open"), text("end"))
+    long = "x" * (UNTRUSTED_RESULT_LIMIT + 5)
+    await peer.prompt(answers=lambda request: {"tool_call_id": request["id"], "return_value": value(long)})
+    (offered,) = model.requests[0].tools
+    assert offered.description == f"of the client\n\n{OF_CLIENT}"
+    given = read(model)[0].text
+    assert len(given) < UNTRUSTED_RESULT_LIMIT
+    assert "characters left out here" in given
+    assert given.endswith(f"\n[cut: the client returned {len(long)} characters]")

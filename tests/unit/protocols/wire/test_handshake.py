@@ -39,7 +39,7 @@ async def test_without_tools_of_the_client_nothing_is_said_of_them(connect: Conn
     assert "external_tools" not in (await connect().initialize(**more))["result"]
 
 
-@pytest.mark.req("wire:S04")
+@pytest.mark.req("wire:S04", "security:S52")
 async def test_each_tool_is_taken_or_refused_with_a_reason(connect: Connect) -> None:
     peer = connect(tools=[FakeTool("shell")])
     given = [

@@ -11,14 +11,15 @@ import pytest
 
 from quintet.domain.errors import StorageFull
 from quintet.domain.event import Event, TurnFinished
-from quintet.domain.item import AssistantMessage, Reasoning, ToolCall, ToolResult, UserMessage
+from quintet.domain.item import AssistantMessage, ImagePart, Reasoning, TextPart, ToolCall, ToolResult, UserMessage
 from quintet.domain.model import ReasoningChunk, Usage, UsageChunk
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import Effect
 from quintet.engine.mirrors import Mirrors
 from quintet.protocols.wire.events import Options
 from quintet.protocols.wire.names import Names
-from quintet.protocols.wire.session_files import Place, SessionFiles
+from quintet.protocols.wire.place import Place
+from quintet.protocols.wire.session_files import SessionFiles
 from quintet.workspace.mirror_files import DiskMirrorFiles
 from tests.fakes.engine import ME, Process
 from tests.fakes.providers import Gate, GatedProvider, call, text
@@ -30,7 +31,7 @@ WORK = "/project/here"
 MD5 = "d2175480be6d520da7b4645ccec6e608"
 EMPTY = (
     '{"context_usage":null,"context_tokens":null,"max_context_tokens":null,"token_usage":null,"message_id":null,'
-    '"plan_mode":null,"mcp_status":null}'
+    '"plan_mode":false,"mcp_status":null}'
 )
 
 
@@ -106,7 +107,7 @@ async def test_a_turn_is_written_line_for_line(desk: Desk) -> None:
         '{"timestamp":0,"message":{"type":"ContentPart","payload":{"type":"text","text":"done"}}}',
         '{"timestamp":0,"message":{"type":"StatusUpdate","payload":{"context_usage":null,"context_tokens":10,'
         '"max_context_tokens":null,"token_usage":{"input_other":10,"output":5,"input_cache_read":0,'
-        '"input_cache_creation":0},"message_id":null,"plan_mode":null,"mcp_status":null}}}',
+        '"input_cache_creation":0},"message_id":null,"plan_mode":false,"mcp_status":null}}}',
         '{"timestamp":0,"message":{"type":"TurnEnd","payload":{}}}',
         "",
     ]
@@ -287,6 +288,44 @@ async def test_a_session_of_an_earlier_program_goes_on_here(desk: Desk, connect:
     assert payloads(told, "TurnBegin") == [{"user_input": "earlier"}, {"user_input": "please"}]
     assert kinds(told).count("TurnEnd") == 2
     assert spoken(told) == "lookdonemore"
+
+
+@pytest.mark.req("mechanisms:M6.foreign")
+async def test_what_lies_elsewhere_is_named_where_it_stood(desk: Desk) -> None:
+    """An earlier program gave its models more than ours can be given, and opened addresses."""
+    parts = [
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+        {"type": "audio_url", "audio_url": {"url": "data:audio/aac;base64,AA=="}},
+        {"type": "video_url", "video_url": {"url": "https://example.com/v.mp4"}},
+    ]
+    desk.write("context.jsonl", json.dumps({"role": "user", "content": parts}) + "\n")
+    (body,) = await desk.process.bodies((await desk.open()).id)
+    assert body.parts == (
+        TextPart("see"),
+        TextPart("[an image at https://example.com/a.png]"),
+        ImagePart("image/png", "iVBORw0KGgo="),
+        TextPart("[sound: data:audio/aac;base64,AA==]"),
+        TextPart("[a moving picture: https://example.com/v.mp4]"),
+    )
+
+
+@pytest.mark.req("mechanisms:M6.foreign", "wire:S95")
+async def test_behind_a_line_that_was_never_finished_a_new_one_is_begun(desk: Desk) -> None:
+    """An earlier program was killed while it wrote. What it left stays, and what follows can be read."""
+    desk.write("context.jsonl", user("earlier") + '{"role":"assistant","cont')
+    desk.write("wire.jsonl", '{"type": "metadata", "protocol_version": "1.9"}\n{"timestamp":1.0,"mess')
+    thread = await desk.open()
+    assert len(await desk.process.bodies(thread.id)) == 1
+    await desk.process.run(thread.id, GatedProvider(text("more")))
+    await desk.process.run(thread.id, GatedProvider(text("again")))
+    wire = desk.text("wire.jsonl").splitlines()
+    assert wire[1] == '{"timestamp":1.0,"mess'
+    assert [json.loads(line)["message"]["type"] for line in wire[2:]].count("TurnBegin") == 2
+    context = desk.text("context.jsonl").splitlines()
+    assert context[1] == '{"role":"assistant","cont'
+    assert [json.loads(line)["role"] for line in context[2:]].count("user") == 2
 
 
 @pytest.mark.req("mechanisms:M6.foreign")

@@ -7,7 +7,8 @@ import pytest
 from quintet.domain.errors import ProviderFailed
 from quintet.domain.item import UserMessage, text_of
 from quintet.engine.commands import INIT, Commands, Deed, Named
-from quintet.protocols.wire.slash import CLEARED, COMPACTED, EMPTY
+from quintet.protocols.wire.events import COMPACTED
+from quintet.protocols.wire.slash import CLEARED, EMPTY
 from tests.fakes.providers import GatedProvider, text
 from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.fakes.wire_peer import Message
@@ -53,20 +54,24 @@ async def test_a_path_at_the_head_of_a_text_is_no_command(connect: Connect) -> N
 @pytest.mark.parametrize("name", ["clear", "reset"])
 async def test_clear_lets_the_model_begin_afresh(connect: Connect, name: str) -> None:
     provider = GatedProvider(text("one"), text("two"))
-    peer = connect(provider)
+    peer = connect(provider, known={"context_window": 1000})
     await peer.prompt("remember me")
     heard = await peer.prompt(f"/{name}")
     assert kinds(heard) == ["TurnBegin", "ContentPart", "StatusUpdate", "TurnEnd", "reply"]
     assert spoken(heard) == CLEARED
-    assert payloads(heard, "StatusUpdate")[0]["context_tokens"] == 0
+    (status,) = payloads(heard, "StatusUpdate")
+    assert (status["context_usage"], status["context_tokens"], status["max_context_tokens"]) == (0.0, 0, 1000)
     await peer.prompt("who?")
     assert given(provider) == ["who?"]
+    told = await peer.call("replay")
+    assert [p["user_input"] for p in payloads(told, "TurnBegin")] == ["remember me", "/clear", "who?"]
+    assert spoken(told) == f"one{CLEARED}two"
 
 
 @pytest.mark.req("wire:S28")
 async def test_compact_tells_its_beginning_and_end_and_no_step(connect: Connect) -> None:
     provider = GatedProvider(text("a long answer " * 200), text("the summary"), text("two"))
-    peer = connect(provider)
+    peer = connect(provider, known={"context_window": 100_000})
     await peer.prompt("remember me")
     heard = await peer.prompt("/compact keep the numbers")
     assert kinds(heard) == [
@@ -74,7 +79,15 @@ async def test_compact_tells_its_beginning_and_end_and_no_step(connect: Connect)
     ]
     assert spoken(heard) == COMPACTED
     assert heard[-1]["result"] == FINISHED
+    (status,) = payloads(heard, "StatusUpdate")
+    assert status["context_tokens"] > 0
+    assert status["max_context_tokens"] == 100_000
+    assert status["context_usage"] == status["context_tokens"] / 100_000
     assert "keep the numbers" in str(provider.requests[1])
+    told = (await peer.call("replay"))[-7:]
+    assert kinds(told) == kinds(heard)
+    assert payloads(told, "TurnBegin") == [{"user_input": "/compact"}]
+    assert payloads(told, "StatusUpdate") == [status]
     await peer.prompt("go on")
     assert "the summary" in str(provider.requests[2].items)
 

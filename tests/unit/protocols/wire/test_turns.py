@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quintet.domain.errors import Invalid, NotConfigured, ProviderFailed, all_error_classes
-from quintet.domain.item import UserMessage, text_of
+from quintet.domain.item import ImagePart, UserMessage, text_of
 from quintet.domain.model import (
     Finish,
     FinishChunk,
@@ -75,10 +75,10 @@ async def test_each_step_has_a_status_with_what_the_model_used(connect: Connect)
         "max_context_tokens": 1000,
         "token_usage": {"input_other": 120, "output": 7, "input_cache_read": 50, "input_cache_creation": 30},
         "message_id": None,
-        "plan_mode": None,
+        "plan_mode": False,
         "mcp_status": None,
     }
-    assert two == dict.fromkeys(one)
+    assert two == dict.fromkeys(one) | {"plan_mode": False}
 
 
 @pytest.mark.req("wire:S27")
@@ -215,10 +215,34 @@ async def test_an_image_reaches_a_model_that_sees(connect: Connect) -> None:
     (body,) = [item.body for item in model.requests[0].items]
     assert [type(part).__name__ for part in body.parts] == ["ImagePart", "TextPart"]  # type: ignore[union-attr]
     assert body.parts[0].data == "iVBORw0KGgo="  # type: ignore[union-attr]
-    far = await peer.prompt([{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}])
-    assert [m.get("id") for m in far] == ["p"]
-    assert far[0]["error"]["code"] == -32602
-    assert "data URI" in far[0]["error"]["message"]
+
+
+@pytest.mark.req("wire:S23", "wire:S48", "wire:S102")
+@pytest.mark.parametrize("sees", [True, False])
+async def test_an_image_at_an_address_is_fetched_for_a_model_that_sees(connect: Connect, sees: bool) -> None:
+    asked: list[str] = []
+
+    async def fetch(address: str) -> ImagePart:
+        asked.append(address)
+        if "gone" in address:
+            raise Invalid("There is no image.")
+        return ImagePart("image/png", "iVBORw0KGgo=")
+
+    model = GatedProvider()
+    peer = connect(model, known={"vision": sees}, house={"fetch_image": fetch})
+    given = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png", "id": None}}]
+    heard = await peer.prompt(given)
+    if not sees:
+        assert heard[-1]["error"]["code"] == -32002
+        assert asked == []
+        return
+    assert payloads(heard, "TurnBegin") == [{"user_input": given}]
+    assert model.requests[0].items[0].body.parts == (ImagePart("image/png", "iVBORw0KGgo="),)  # type: ignore[union-attr]
+    for address in ("https://example.com/gone.png", "data:image/png,notbase64"):
+        bad = await peer.prompt([{"type": "image_url", "image_url": {"url": address}}])
+        assert [m.get("id") for m in bad] == ["p"]  # and nothing else happens
+        assert bad[0]["error"]["code"] == -32602
+    assert asked == ["https://example.com/a.png", "https://example.com/gone.png"]
 
 
 @pytest.mark.req("wire:S66")

@@ -13,10 +13,10 @@ from quintet.domain.errors import Invalid
 from quintet.domain.project import Profile
 from quintet.engine.profiles import DEFAULT
 from quintet.engine.telemetry import Telemetry, enabled_categories
-from quintet.kward_accounts import KwardAccounts
-from quintet.kward_models import KwardModels
 from quintet.minds import roots_of
 from quintet.protocols.kward.keeping import Keeping
+from quintet.serving.kward_accounts import KwardAccounts
+from quintet.serving.kward_models import KwardModels
 from quintet.workspace.mirror_files import DiskMirrorFiles
 from quintet.workspace.settings_file import SettingsFile
 from quintet.workspace.telemetry_files import TelemetryFiles

@@ -1,12 +1,9 @@
-"""Health: the one route that needs no credential. Says whether the event loop keeps up, and nothing else."""
+"""Health: whether the event loop keeps up."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
-
-import msgspec
 
 TICK_S = 0.1
 WEDGED_S = 1.0
@@ -36,7 +33,6 @@ class LoopLag:
             late = max(0.0, loop.time() - due)
             self.worst_s = max(late, self.worst_s * 0.9)  # a bad moment fades within a few seconds
 
-    def answer(self) -> tuple[int, bytes]:
-        wedged = self.worst_s > WEDGED_S
-        body: dict[str, Any] = {"status": "lagging" if wedged else "ok", "loop_lag_ms": round(self.worst_s * 1000, 1)}
-        return (503 if wedged else 200), msgspec.json.encode(body)
+    @property
+    def wedged(self) -> bool:
+        return self.worst_s > WEDGED_S

@@ -1,0 +1,132 @@
+"""One client's connection: bounds on its head and its silence, and whose it is. Below ASGI, on uvicorn's own protocol.
+
+Imported only where something is served: uvicorn and httptools cost every start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from quintet.rpc.http.faults import BadRequest, Errors, HttpFault, TooLarge, TooMany
+from quintet.rpc.http.sse import LINK
+from quintet.rpc.unix_path import peer_uid
+
+LARGEST_HEAD = 16 * 1024
+HEAD_WITHIN_S = 10.0
+MOST_CONNECTIONS = 4_096
+
+
+class HeadTooLarge(TooLarge):
+    status = 431
+
+
+class Full(TooMany):
+    status = 503
+
+
+class Connection(HttpToolsProtocol):
+    """Its head is bounded in size and time; whoever is too many, or another user on the socket, is turned away."""
+
+    errors: Errors
+    most = MOST_CONNECTIONS
+    head_within_s = HEAD_WITHIN_S
+    dead_after_s = 30.0
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._when_lost: list[Callable[[], None]] = []
+
+    # --- what a stream needs of its connection ---------------------------------------------------------------------
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        self._when_lost.append(callback)
+
+    def abort(self) -> None:
+        """At once; what was not taken is dropped."""
+        self.transport.abort()
+
+    # --- asyncio's side --------------------------------------------------------------------------------------------
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        peer: socket.socket = transport.get_extra_info("socket")
+        if peer.family == socket.AF_UNIX:
+            if peer_uid(peer) != os.geteuid():
+                transport.abort()
+                return
+        else:
+            # A peer that vanished without a word is gone when it has not taken a heartbeat for so long.
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self.dead_after_s * 1000))
+        if len(self.connections) > self.most:
+            self._refuse(Full("Too many connections.", retry_after="5"))
+            return
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_came()
+        super().connection_lost(exc)
+        for callback in self._when_lost:
+            callback()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._await_head()  # the next request on the same connection
+        if self._head_timer is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_timer is not None and self._head_bytes > LARGEST_HEAD:
+            self._refuse(HeadTooLarge(f"A request's head may have {LARGEST_HEAD} bytes at most."))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["extensions"] = {LINK: self}  # type: ignore[dict-item]
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > 100:
+            raise BadRequest("too many headers")  # httptools makes it a malformed request
+
+    def on_headers_complete(self) -> None:
+        self._head_came()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(BadRequest("This is not an HTTP request that can be understood."))
+
+    # --- the head --------------------------------------------------------------------------------------------------
+    def _await_head(self) -> None:
+        self._head_bytes = 0
+        self._head_timer = self.loop.call_later(self.head_within_s, self._too_slow)
+
+    def _head_came(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _too_slow(self) -> None:
+        self._head_timer = None
+        self.transport.close()  # it may have said nothing at all, so nothing is answered
+
+    def _refuse(self, fault: HttpFault) -> None:
+        """An answer where no request came far enough to be dispatched; then the connection ends."""
+        self._head_came()
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.abort()  # in the middle of another answer: nothing can be said
+            return
+        error = type(self).errors(fault, "-")
+        body = msgspec.json.encode(error.body)
+        head = [STATUS_LINE[error.status], b"content-type: application/json\r\n", b"connection: close\r\n"]
+        head += [f"{name}: {value}\r\n".encode("latin-1") for name, value in error.headers.items()]
+        self.transport.write(b"".join([*head, b"content-length: %d\r\n\r\n" % len(body), body]))
+        self.transport.close()
