@@ -1,5 +1,5 @@
-"""Blocks no Kward client should send, each with what must come back. That is known from how a block was made, never from
-how the server reads it."""
+"""Blocks no Kward client should send, each with what must come back. That is known from how a block was made, never
+from how the server reads it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def bad_utf8(rng: random.Random) -> Bad:
 
 def too_deep(rng: random.Random) -> Bad:
     depth = rng.randrange(70, 5000)
-    return Bad(block(b'{"jsonrpc":"2.0","id":"a","method":"x","params":' + b"[" * depth + b"]" * depth + b"}"), (PARSE,))
+    return Bad(
+        block(b'{"jsonrpc":"2.0","id":"a","method":"x","params":' + b"[" * depth + b"]" * depth + b"}"), (PARSE,)
+    )
 
 
 def no_object(rng: random.Random) -> Bad:

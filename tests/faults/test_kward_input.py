@@ -76,6 +76,7 @@ async def test_a_block_with_flipped_bytes_costs_at_most_what_it_claims_to_hold(p
     rng = seeded("kward-flip")
     for number in range(CASES // 10):
         await peer.raw(flipped(rng) + b"\r\n\r\n" + b" " * 1000 + sound(number))
-        heard = await until_sound(peer, number)
-        assert len(heard) <= 4, heard  # its header, its body, and what was put behind it
+        heard = await until_sound(peer, number)  # calls that were sound after all may be answered later
+        unnamed = [m for m in heard if "id" in m and m["id"] is None]
+        assert len(unnamed) <= 4, unnamed  # its header, its body, and what was put behind it
     await gone_well(peer)
