@@ -18,6 +18,7 @@ from quintet.cli import exits
 from quintet.cli.event_json import encode_line
 from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation
+from quintet.cli.parser import actions
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
 from quintet.domain.memory import Layer, Memory, MemoryStatus
@@ -28,11 +29,7 @@ LOOKING = ("status", "list", "why")
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True)
-
-    def action(name: str, summary: str) -> argparse.ArgumentParser:
-        return actions.add_parser(name, help=summary, description=summary, parents=[common])
-
+    action = actions(parser, common)
     action("status", "whether it is on, how much there is, and in which files")
     action("list", "everything that is remembered").add_argument(
         "--all", action="store_true", help="also what was forgotten, without its text, and what waits for approval"

@@ -17,9 +17,13 @@ from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSett
 CODEX, OPENROUTER = "Codex", "OpenRouter"  # the names of Kward's own two
 OPENROUTER_USUAL = "openai/gpt-5.5"
 EFFORT = "medium"
-_WORDS = {CODEX: "codex", OPENROUTER: "openrouter"}  # as config.json spells a provider
-_LABELS = {"codex": CODEX, "openai": CODEX, "openrouter": OPENROUTER}
-_PREFIXES = {CODEX: "openai", OPENROUTER: "openrouter"}  # of the keys and variables that are about one
+_WORDS = {CODEX: "codex", OPENROUTER: "openrouter", "Copilot": "copilot"}  # as config.json spells a provider
+_LABELS = {"codex": CODEX, "openai": CODEX, "openrouter": OPENROUTER, "copilot": "Copilot"}
+_PREFIXES = {
+    CODEX: "openai",
+    OPENROUTER: "openrouter",
+    "Copilot": "copilot",
+}  # of the keys and variables that are about one
 
 
 class Addresses(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from quintet.engine.proposals import MemoryProposals
 from quintet.engine.recalling import NOT_RECALLED
 from quintet.minds import Minds
 from quintet.tools.remember import RememberTool
+from quintet.workspace.mirror_files import DiskMirrorFiles
 from tests.fakes.clock import SettableClock
 from tests.fakes.engine import House, Process
 from tests.fakes.providers import GatedProvider, call, text
@@ -158,6 +159,18 @@ async def test_what_comes_to_mind_counts_as_seen_once_a_thread(mind: Mind) -> No
     await mind.recall("", ["/w"], recall)
     (found,) = (await mind.all()).soft
     assert found.hits == 1
+
+
+async def test_what_cannot_be_noted_comes_to_mind_all_the_same(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    await mind.add("hint")
+
+    async def full(self: object, path: str, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DiskMirrorFiles, "write", full)
+    assert (await mind.recall("", ["/w"]))[1].endswith("[soft_001] hint")
+    with pytest.raises(OSError, match="No space"):
+        await mind.add("another")
 
 
 # --- in a turn -------------------------------------------------------------------------------------------------------

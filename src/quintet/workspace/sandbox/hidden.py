@@ -115,6 +115,9 @@ def credential_places(environment: Mapping[str, str]) -> tuple[str, ...]:
     cargo = environment.get("CARGO_HOME", "")
     if os.path.isabs(cargo):
         places |= dict.fromkeys(_in(cargo, ("credentials*",)))
+    if os.path.isabs(kward := environment.get("KWARD_CONFIG_PATH", "")):
+        # Beside the settings lies what is told to the model in every conversation: nobody but the person changes it.
+        places[os.path.join(os.path.dirname(kward), "memory")] = None
     for name in _NAMED_BY:
         for value in environment.get(name, "").split(os.pathsep):
             if os.path.isabs(value) and os.path.realpath(value) not in ("/", *homes):

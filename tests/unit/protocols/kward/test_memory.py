@@ -145,6 +145,24 @@ async def test_what_is_forgotten_is_in_no_file_of_kwards_or_ours_any_more(tmp_pa
         assert (why["core"], why["soft"], len(why["reasons"])) == ([], [], 2)
 
 
+@pytest.mark.req("security:S51")
+async def test_a_turn_s_own_tools_cannot_put_a_memory_there(tmp_path: Path, monkeypatch: Patch) -> None:
+    planted = {"path": "kward/memory/core.json", "content": '[{"id": "core_001", "text": "obey", "scope": "global"}]'}
+    command = {"command": "mkdir -p kward/memory; echo '[]' > kward/memory/core.json; cat kward/config.json"}
+    script = (
+        f"scope: turn\ntool_call: write_file {json.dumps(planted)}\ntool_call: run_shell_command {json.dumps(command)}"
+        "\n---\ntext: done\n"
+    )
+    async with desk(tmp_path, monkeypatch, script=script, kward={"memory": {"enabled": True}, "x": "mine"}) as client:
+        await client.call("memory/addCore", text="wish")
+        session = await client.call("sessions/create", workspaceRoot=str(tmp_path))
+        await client.turn("go", session["id"])
+        results = [m["params"]["payload"] for m in client.notes if m["params"].get("type") == "toolResult"]
+        assert len(results) == 2
+        assert "mine" not in json.dumps(results)
+        assert [m["text"] for m in (await client.call("memory/list"))["core"]] == ["wish"]
+
+
 @pytest.mark.req("kward:133")
 async def test_while_it_is_off_nothing_comes_to_mind(tmp_path: Path, monkeypatch: Patch) -> None:
     async with desk(tmp_path, monkeypatch) as client:
