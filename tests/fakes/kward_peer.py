@@ -102,8 +102,8 @@ class Peer:
         self.provider = provider
         table = OneModel(provider, **(known or {}))
 
-        def starter(tools: Sequence[Tool], *, model: str) -> Starter:
-            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent)
+        def starter(tools: Sequence[Tool], *, model: str, told: str = "") -> Starter:
+            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent, told=told)
 
         self.files = self._files()
         self.house = House(

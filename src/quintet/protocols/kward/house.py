@@ -31,7 +31,7 @@ ME = local("kward")
 
 
 class MakeStarter(Protocol):
-    def __call__(self, tools: Sequence[Tool], *, model: str) -> Starter: ...
+    def __call__(self, tools: Sequence[Tool], *, model: str, told: str = "") -> Starter: ...
 
 
 class FileSeen(Protocol):
@@ -140,7 +140,7 @@ class House:
         cwd: str,
         config_dir: str,
         mode: Mode = Mode.ALLOW,
-        compacts: bool = True,
+        compacts: Callable[[], bool] = lambda: True,
         info: Callable[[str], ModelInfo | None] = lambda reference: None,
         environment: Mapping[str, str] | None = None,
         log: Callable[[str], None] = lambda line: None,
@@ -184,7 +184,8 @@ class House:
         found = self._tools()
         return [Respelled(tool, rows[tool.spec.name]) if tool.spec.name in rows else tool for tool in found]
 
-    async def next_starter(self) -> Starter:
-        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first."""
+    async def next_starter(self, told: str = "") -> Starter:
+        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first.
+        `told` goes to the model beside what everybody tells it."""
         await self.keeping.accounts.renew()
-        return self._starter(self.tools(), model=self.choice.reference())
+        return self._starter(self.tools(), model=self.choice.reference(), told=told)
