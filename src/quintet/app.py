@@ -89,6 +89,10 @@ def method_rows(protocol: str) -> list[tuple[str, str]]:
         from quintet.protocols.kward.server import TABLE as KWARD
 
         return [(row.name, row.summary) for row in KWARD]
+    if protocol == "knp":
+        from quintet.protocols.knp.server import TABLE as ROUTES
+
+        return [(route.name, route.summary) for route in ROUTES]
     return []
 
 
@@ -409,7 +413,14 @@ async def open_app(
     config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
-        app = App(Path(directory), config, journal, profile=profile, secret_files=secret_files, skills_dirs=skills_dirs)
+        app = App(
+            Path(directory),
+            config,
+            journal,
+            profile=profile,
+            secret_files=secret_files,
+            skills_dirs=skills_dirs,
+        )
     except BaseException:
         await journal.close()
         raise

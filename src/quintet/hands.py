@@ -56,8 +56,8 @@ class Hands:
             web_search=self.config.web_search,
             search_key=self._search_key,
             results=self.results,
-            seen=self.seen,
             skills_dirs=self.skills_dirs,
+            seen=self.seen,
         )
 
     @cached_property

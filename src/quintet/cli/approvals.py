@@ -149,7 +149,8 @@ async def _rules(invocation: Invocation, app: App) -> int:
         where = safe_line(rule.file) or "config.toml"
         invocation.screen.row(f"{where:<15} {rule.judgement:<6} ", f'"{safe_line(rule.text)}"')
     for grant in grants:
-        invocation.screen.row(f"{grant.id}  allow  {safe_line(_words(grant))}")
+        word = "deny" if grant.denies else "allow"
+        invocation.screen.row(f"{grant.id}  {word:<5}  {safe_line(_words(grant))}")
     if not grants and not rules:
         invocation.screen.note("No rules and no grants: each protocol's own mode decides.")
     return 0

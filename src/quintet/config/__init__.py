@@ -89,13 +89,6 @@ class Retention(msgspec.Struct, frozen=True):
     checkpoints_days: Positive = 30.0
 
 
-class Memory(msgspec.Struct, frozen=True):
-    """Where a profile's own settings do not say it."""
-
-    enabled: bool = False
-    auto_summary: bool = False
-
-
 class Server(msgspec.Struct, frozen=True):
     """Names beside loopback by which the HTTP server may be called, and by whom. All exact."""
 
@@ -109,6 +102,13 @@ class Mirrors(msgspec.Struct, frozen=True):
     """Which threads have the files that a protocol's clients read themselves."""
 
     kimi: Literal["named", "all"] = "named"  # those that its clients have named, or all
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """Where a profile's own settings do not say it."""
+
+    enabled: bool = False
+    auto_summary: bool = False
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -126,8 +126,8 @@ class Config(msgspec.Struct, frozen=True):
     retention: Retention = Retention()
     server: Server = Server()
     web_search: SearchSettings | None = None  # None: there is no such tool
-    memory: Memory = Memory()
     mirrors: Mirrors = Mirrors()
+    memory: Memory = Memory()
     # Tables whose rooms read their own keys.
     embeddings: dict[str, Any] = {}
     log: dict[str, Any] = {}
@@ -147,8 +147,8 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "sandbox": Sandbox,
     "limits": Limits,
     "retention": Retention,
-    "memory": Memory,
     "server": Server,
+    "memory": Memory,
     "web_search": SearchSettings,
     "mirrors": Mirrors,
 }

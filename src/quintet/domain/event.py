@@ -5,6 +5,7 @@ with its payload type, its durability class and who may write it. Pure: no I/O, 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item, ResultStatus
 from quintet.domain.memory import Recall
 from quintet.domain.model import Finish, Usage
+from quintet.domain.project import Project
 from quintet.domain.thread import Thread
 from quintet.domain.tool import Effect, Todo
 from quintet.domain.turn import Mode, Turn, TurnState
@@ -51,10 +53,18 @@ class ThreadUpdated(Payload, frozen=True):
     agent: str | None = None
     model: str | None = None
     plan_mode: bool | None = None
+    metadata: dict[str, Any] | None = None  # laid over what is there; a key set to null goes
+    thread: Thread | None = None  # as it stands afterwards, which the journal adds
 
 
 class ThreadDeleted(Payload, frozen=True):
     pass
+
+
+class ProjectAdded(Payload, frozen=True):
+    """A directory, or a name alone, was met for the first time."""
+
+    project: Project
 
 
 class ViewChanged(Payload, frozen=True):
@@ -74,6 +84,7 @@ class TurnStarted(Payload, frozen=True):
     epoch: int
     mode: Mode
     model: str = ""
+    agent: str = ""  # who works in it; empty: the usual one
 
 
 class TurnSteered(Payload, frozen=True):
@@ -90,6 +101,7 @@ class TurnFinished(Payload, frozen=True):
     state: TurnState
     steps: int = 0
     error: ErrorInfo | None = None
+    agent: str = ""  # as it began, which the journal adds
 
 
 class StepStarted(Payload, frozen=True):
@@ -98,6 +110,7 @@ class StepStarted(Payload, frozen=True):
     step: str
     number: int
     model: str
+    agent: str = ""
 
 
 class StepRetried(Payload, frozen=True):
@@ -150,6 +163,14 @@ class ToolOutputDelta(Delta, frozen=True):
     index: int
     stream: str  # stdout | stderr
     text: str
+
+
+class ToolCalled(Payload, frozen=True):
+    """The model has begun to write a call. Nothing is decided yet; the call itself follows as an item."""
+
+    item: str
+    call_id: str
+    name: str
 
 
 class ToolStarted(Payload, frozen=True):
@@ -308,6 +329,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("thread.created", ThreadCreated, FACT, leased=False, audited=True),
     Kind("thread.updated", ThreadUpdated, FACT, leased=False, audited=True),
     Kind("thread.deleted", ThreadDeleted, FACT, leased=False, audited=True),
+    Kind("project.added", ProjectAdded, FACT, leased=False),
     Kind("thread.view_changed", ViewChanged, FACT, leased=False),
     Kind("turn.queued", TurnQueued, FACT, leased=False, audited=True),
     Kind("turn.started", TurnStarted, FACT, leased=True),
@@ -325,6 +347,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("reasoning.delta", ReasoningDelta, DELTA, leased=True),
     Kind("tool.input_delta", ToolInputDelta, DELTA, leased=True),
     Kind("tool.output_delta", ToolOutputDelta, DELTA, leased=True),
+    Kind("tool.called", ToolCalled, FACT, leased=True),
     Kind("tool.started", ToolStarted, FACT, leased=True, audited=True),
     Kind("tool.finished", ToolFinished, FACT, leased=True, audited=True),
     Kind("effect.unknown", EffectUnknown, FACT, leased=True, audited=True),

@@ -74,6 +74,7 @@ class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     exact: bool = False
     network: bool = False
     scripts: str = ""
+    denies: bool = False  # a no that is remembered: wins over every yes
 
     def live(self, now_ms: int) -> bool:
         return not self.revoked_ms and self.uses_left != 0 and (not self.expires_ms or now_ms < self.expires_ms)

@@ -9,18 +9,31 @@ from typing import Any
 import msgspec
 
 
+class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a part is the content of, as whoever gave it named it. The model reads the part itself."""
+
+    uri: str = ""  # empty: given in place, or what only names the image behind it
+    media_type: str = ""
+    name: str = ""
+
+
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
-    file: str = ""  # whose content, or whose name, this is: attached, not said
+    attached: Attached | None = None
 
 
 class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     media_type: str
     data: str  # base64
-    name: str = ""  # of the file it came from, for people
+    attached: Attached | None = None
 
 
 Part = TextPart | ImagePart
+
+
+def named_image(media_type: str, data: str, name: object) -> ImagePart:
+    """`name` as a client gave it, for people; only words are taken for one."""
+    return ImagePart(media_type, data, Attached(name=name) if isinstance(name, str) and name else None)
 
 
 class ResultStatus(StrEnum):
@@ -110,12 +123,12 @@ def text_of(body: Body) -> str:
 
 def spoken(parts: Iterable[Part]) -> str:
     """What was said, without what was attached to it."""
-    return "\n".join(p.text for p in parts if isinstance(p, TextPart) and not p.file)
+    return "\n".join(p.text for p in parts if isinstance(p, TextPart) and p.attached is None)
 
 
 def shown(parts: Sequence[Part]) -> str:
     """What was said, for people: what was attached is named and not told."""
-    files = [f"[attached: {p.file}]" for p in parts if isinstance(p, TextPart) and p.file]
+    files = [f"[attached: {p.attached.name or 'data'}]" for p in parts if isinstance(p, TextPart) and p.attached]
     return "\n".join([spoken(parts), *files])
 
 
@@ -131,6 +144,12 @@ def speaker(body: Body) -> str:
         Damaged: "damaged",
     }
     return words[type(body)]
+
+
+def answered(items: list[Item]) -> list[Item]:
+    """Without calls whose result is not among these: a model is never shown a call that nothing came of."""
+    results = {i.body.call_id for i in items if isinstance(i.body, ToolResult)}
+    return [i for i in items if not isinstance(i.body, ToolCall) or i.body.call_id in results]
 
 
 def user_text(text: str, *, steered: bool = False) -> UserMessage:

@@ -256,6 +256,39 @@ class MirrorFiles(Protocol):
         """Where nothing is in it."""
 
 
+class Entry(msgspec.Struct, frozen=True):
+    """Something in a workspace."""
+
+    path: str  # from the root
+    directory: bool
+    ignored: bool = False
+
+
+class Content(msgspec.Struct, frozen=True):
+    path: str  # from the root
+    data: bytes
+    truncated: bool
+    text: bool  # it can be read as UTF-8
+
+
+class Match(msgspec.Struct, frozen=True):
+    path: str  # from the root
+    line: int
+    column: int
+    text: str
+
+
+class WorkspaceFiles(Protocol):
+    """A workspace as clients may look at it. Paths go through the guard and are from the root, where a leading slash
+    means that root. Invalid for what lies outside, without repeating it; NotFound for what is not there."""
+
+    async def entries(self, root: str, path: str) -> list[Entry]: ...
+    async def content(self, root: str, path: str, limit: int) -> Content: ...
+    async def find(self, root: str, words: str, *, directories: bool, files: bool, limit: int) -> list[Entry]: ...
+    async def grep(self, root: str, pattern: str, glob: str, limit: int) -> tuple[list[Match], bool]:
+        """Lines that fit, and whether there are more."""
+
+
 class Enqueued(msgspec.Struct, frozen=True):
     turn: Turn
     folded: bool  # an earlier request with the same key had made it
@@ -297,13 +330,20 @@ class Journal(Protocol):
         """Facts (and deltas among them). Raises LeaseLost when a leased kind is written without the current lease."""
 
     async def create_thread(
-        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = (), takes_name: bool = False
+        self,
+        thread: Thread,
+        *,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        takes_name: bool = False,
+        key: ClientKey | None = None,
     ) -> Thread:
         """thread.created, its handle and given items (fork, import) together. Conflict if the handle is live, unless
-        the name is to be taken from whichever thread has it."""
+        the name is to be taken from whichever thread has it. The same key gives the thread it made before; Conflict
+        on another body. A project that is a name alone (`root_of_name`) is made with its first thread."""
 
     async def add_handle(self, handle: Handle) -> Handle:
-        """One more name for a thread that exists; the same name again is no change. Conflict if it names another."""
+        """One more name for a thread; the same again is no change. Conflict if it names another live one."""
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""
@@ -367,6 +407,9 @@ class Journal(Protocol):
 
     async def thread(self, thread: str) -> Thread:
         """NotFound when it never was or is deleted."""
+
+    async def project_of(self, thread: str) -> str:
+        """The project a thread belongs to, also once it is deleted; nothing where it never was."""
 
     async def threads(self, query: ThreadQuery) -> list[Thread]: ...
     async def tree(self, thread: str) -> list[Thread]:

@@ -12,8 +12,13 @@ from quintet.domain.turn import Mode
 
 class Project(msgspec.Struct, frozen=True):
     id: str
-    root: str  # realpath of the git top level of the main worktree, else of the directory itself
+    root: str  # realpath of the git top level of the main worktree, else of the directory itself; `@name`: see below
     name: str  # unique, usable as a namespace
+
+    @property
+    def is_name(self) -> bool:
+        """It has no directory of its own: threads and rules are kept under this name, over some other's directory."""
+        return self.root.startswith(NAME_ALONE)
 
 
 class ProjectConfig(msgspec.Struct, frozen=True):
@@ -32,6 +37,14 @@ class Profile(msgspec.Struct, frozen=True):
     directory: str
     form: str = "kward"  # how its memory is kept: kward | markdown
     settings: str = "config.json"  # the file in its directory that holds its settings
+
+
+DEFAULT = "default"  # whichever project a server was started for answers to it, so none is called so
+NAME_ALONE = "@"  # never the beginning of a directory, which is absolute
+
+
+def root_of_name(name: str) -> str:
+    return NAME_ALONE + name
 
 
 def slug(text: str) -> str:

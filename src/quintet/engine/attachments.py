@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import msgspec
 
 from quintet.domain.attachment import Attachment
 from quintet.domain.errors import Invalid
-from quintet.domain.item import Part, TextPart
+from quintet.domain.item import Attached, Part, TextPart
 from quintet.domain.model import ModelInfo
 from quintet.domain.ports import AttachableFiles
 
@@ -53,10 +53,15 @@ def _parts(found: Attachment) -> list[Part]:
     name = _TAG.sub("(", msgspec.json.encode(found.shown).decode())
     if found.image is not None:
         words = f"[attached image {name}: {found.image.media_type}, {found.size} bytes]"
-        return [TextPart(words, found.shown), found.image]
+        image = msgspec.structs.replace(found.image, attached=_attached(found, found.image.media_type))
+        return [TextPart(words, Attached(name=found.shown)), image]
     text = _TAG.sub("(", found.text)
     end = "" if text.endswith("\n") else "\n"
-    return [TextPart(f"<attached-file path={name}>\n{text}{end}</attached-file>", found.shown)]
+    return [TextPart(f"<attached-file path={name}>\n{text}{end}</attached-file>", _attached(found, "text/plain"))]
+
+
+def _attached(found: Attachment, media_type: str) -> Attached:
+    return Attached(f"file:///{quote(found.shown.lstrip('/'))}", media_type, found.shown)
 
 
 def path_of(uri: str) -> str:

@@ -11,7 +11,7 @@ from quintet.domain.errors import Denied, QuintetError
 from quintet.domain.interaction import Approval, Decision, ExternalCall, Question, QuestionItem, Verdict, client_result
 from quintet.domain.item import ResultStatus, ToolCall
 from quintet.domain.principal import ENGINE
-from quintet.domain.tool import Effect, Prepared, ToolOutcome, ToolSpec
+from quintet.domain.tool import Prepared, ToolOutcome, ToolSpec
 from quintet.domain.turn import Mode
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk
@@ -116,8 +116,8 @@ class Clearance:
     async def _judge(self, spec: ToolSpec, prepared: Prepared, *, remembering: bool = True) -> PolicyVerdict:
         running = self._running
         thread = running.thread
-        asks = remembering and (spec.effect is not Effect.NONE or bool(prepared.always_ask))
-        grants = await self._feed.journal.grants(root=thread.root, project=thread.project) if asks else []
+        known = await self._feed.journal.grants(root=thread.root, project=thread.project)
+        grants = [grant for grant in known if remembering or grant.denies]  # a no holds for what has changed, too
         return self._policy.judge(
             spec,
             prepared,

@@ -60,6 +60,8 @@ class Tally(msgspec.Struct):
     exact: bool = True
     unknown_cost: int = 0  # steps whose cost nobody knows
     unknown_usage: int = 0  # steps whose tokens nobody knows
+    written_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def add(self, usage: Usage | None, info: ModelInfo) -> Cost:
         cost = cost_of(usage, info)
@@ -70,6 +72,8 @@ class Tally(msgspec.Struct):
             self.input_tokens += usage.input_tokens or 0
             self.output_tokens += usage.output_tokens or 0
             self.cached_tokens += usage.cached_tokens or 0
+            self.written_tokens += usage.cache_written_tokens or 0
+            self.reasoning_tokens += usage.reasoning_tokens or 0
         if cost.usd is None:
             self.unknown_cost += 1
         else:
@@ -79,7 +83,7 @@ class Tally(msgspec.Struct):
 
     def join(self, other: Tally) -> None:
         self.exact = self.exact and other.exact
-        for name in ("steps", "input_tokens", "output_tokens", "cached_tokens", "usd", "unknown_cost", "unknown_usage"):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
@@ -91,6 +95,9 @@ class Tally(msgspec.Struct):
     def cache_hits(self) -> float | None:
         """Which part of the input came from the provider's cache."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+
+_SUMS = tuple(name for name in Tally.__struct_fields__ if name != "exact")
 
 
 def dollars(amount: float) -> str:

@@ -42,6 +42,24 @@ def serves(grant: Grant, protocol: str, root: str, project: str) -> bool:
             return False
 
 
+def denying(grants: Iterable[Grant]) -> list[Rule]:
+    """Remembered noes as rules: they hold for every spelling of what was shown, as a configured no does."""
+    return [_as_rule(grant) for grant in grants if grant.denies]
+
+
+def _as_rule(grant: Grant) -> Rule:
+    match grant.subject:
+        case Subject.COMMAND:
+            words = grant.pattern if grant.exact else (*grant.pattern, "*")
+        case Subject.CONTENT:
+            words = (glob.escape(grant.pattern[1]),)  # whatever it holds by now
+        case Subject.PATH:
+            words = grant.pattern
+        case Subject.TOOL | Subject.EFFECT:
+            words = ()
+    return Rule(grant.tool or "*", words, Judgement.DENY, f"a remembered no ({grant.id})")
+
+
 def cover(
     spec: ToolSpec, call: Prepared, parsed: ParsedCommand, rules: Sequence[Rule], grants: Iterable[Grant]
 ) -> Covered | None:

@@ -89,11 +89,12 @@ class Fanout(Generic[F]):
 
     async def _run(self, subscription: Subscription) -> None:
         try:
-            async for entry in subscription:
-                entries = [entry, *subscription.queued(AT_ONCE - 1)]
-                if any(isinstance(e, Gap) for e in entries):
+            async for batch in subscription.batches():
+                if any(isinstance(entry, Gap) for entry in batch):
                     self._end_all()
-                await self._hand_out([e for e in entries if isinstance(e, Event)])
+                events = [entry for entry in batch if isinstance(entry, Event)]
+                for at in range(0, len(events), AT_ONCE):
+                    await self._hand_out(events[at : at + AT_ONCE])
         except Exception as failure:
             self._on_defect(failure)
             self._end_all()

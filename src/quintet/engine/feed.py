@@ -91,11 +91,17 @@ class Feed:
         return turn in self._ending
 
     async def create_thread(
-        self, thread: Thread, handle: Handle | None = None, items: Sequence[Item] = (), *, takes_name: bool = False
+        self,
+        thread: Thread,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        *,
+        takes_name: bool = False,
+        key: ClientKey | None = None,
     ) -> Thread:
         clean = [self.redactor.struct(i) for i in items]
         made = self.redactor.struct(thread)
-        return await self.journal.create_thread(made, handle=handle, items=clean, takes_name=takes_name)
+        return await self.journal.create_thread(made, handle=handle, items=clean, takes_name=takes_name, key=key)
 
     async def add_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         return await self.journal.add_items(thread, [self.redactor.struct(i) for i in items])

@@ -43,20 +43,25 @@ class HookTrust:
         cwd = self._running.thread.settings.cwd
         async with self._asking:
             digest = await self._commands.digest(hook, cwd)
-            if digest not in self._decided and not await self._granted(hook, digest):
+            if digest not in self._decided:
+                known = await self._remembered(digest)
+                if known is not None:
+                    return digest, "" if known else NOT_AGREED
                 self._decided[digest] = await self._ask(hook, digest)
                 if await self._commands.digest(hook, cwd) != digest:
                     return "", CHANGED
-            return digest, "" if self._decided.get(digest, True) else NOT_AGREED
+            return digest, "" if self._decided[digest] else NOT_AGREED
 
-    async def _granted(self, hook: Hook, digest: str) -> bool:
+    async def _remembered(self, digest: str) -> bool | None:
+        """What somebody said of exactly this before; a no goes before a yes."""
         thread, now = self._running.thread, self._feed.clock.now_ms()
         protocol = self._running.starter.principal.protocol
-        for grant in await self._feed.journal.grants(root=thread.root, project=thread.project):
+        known = await self._feed.journal.grants(root=thread.root, project=thread.project)
+        for grant in sorted(known, key=lambda grant: not grant.denies):
             live = grant.live(now) and serves(grant, protocol, thread.root, thread.project)
             if live and _about(grant, digest) and await self._feed.journal.use_grant(grant.id):
-                return True
-        return False
+                return not grant.denies
+        return None
 
     async def _ask(self, hook: Hook, digest: str) -> bool:
         running, starter = self._running, self._running.starter

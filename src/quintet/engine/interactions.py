@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from enum import StrEnum
 
 import msgspec
@@ -13,6 +14,7 @@ from quintet.domain.ids import new_id
 from quintet.domain.interaction import Approval, Decision, HookRequest, Interaction, Question, Request, Verdict
 from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.turn import Lease
+from quintet.engine.coverage import serves
 from quintet.engine.feed import Feed
 
 DEFAULT_TIMEOUT_S = 24 * 3600.0
@@ -97,10 +99,33 @@ class Interactions:
             grant=grant.id if grant else "",
             ends_turn=answer.ends_turn and answer.verdict is Verdict.DENY,
         )
-        return await self._feed.resolve(interaction, decision, grant)
+        resolved = await self._feed.resolve(interaction, decision, grant)
+        if grant is not None:
+            await self._answer_alike(grant, decision)
+        return resolved
 
-    async def pending(self, root: str = "") -> list[Interaction]:
-        return await self._feed.journal.interactions(root=root)
+    async def _answer_alike(self, grant: Grant, decision: Decision) -> None:
+        """What is remembered answers whatever else waits that could have been remembered in the same words."""
+        for other in await self.pending():
+            request = other.request
+            if not isinstance(request, Approval) or not any(_same(offer, grant) for offer in request.offers):
+                continue
+            with contextlib.suppress(AlreadyResolved, NotFound):  # somebody else was faster, or nobody waits any more
+                turn = await self._feed.journal.turn(other.turn)
+                project = await self._project_of(other.thread)
+                if serves(grant, turn.principal.protocol, other.root, project):
+                    await self._still_asked(other.id)
+                    alike = Decision(decision.verdict, decision.by, self._feed.clock.now_ms(), f"rule {grant.id}")
+                    await self._feed.resolve(other.id, alike)
+
+    async def pending(self, root: str = "", project: str = "") -> list[Interaction]:
+        """Of a root thread, of a project, or all."""
+        found = await self._feed.journal.interactions(root=root)
+        if not project:
+            return found
+        journal = self._feed.journal
+        projects = {thread: await journal.project_of(thread) for thread in {asked.thread for asked in found}}
+        return [asked for asked in found if projects[asked.thread] == project]
 
     async def orphaned(self, asked: Interaction) -> bool:
         """Whether the process that waits for the answer is gone. Looking ends nothing."""
@@ -157,7 +182,7 @@ class Interactions:
         return (await self._feed.journal.thread(thread)).project
 
     def _grant(self, asked: Interaction, answer: Answer, by: Principal, project: str) -> Grant | None:
-        if answer.verdict is not Verdict.ALLOW or answer.remember is Scope.CALL:
+        if answer.verdict is Verdict.ANSWER or answer.remember is Scope.CALL:
             return None
         offer = _offer_for(asked.request, answer)
         return Grant(
@@ -174,7 +199,14 @@ class Interactions:
             exact=offer.exact,
             network=offer.network,
             scripts=offer.scripts,
+            denies=answer.verdict is Verdict.DENY,
         )
+
+
+def _same(offer: GrantOffer, grant: Grant) -> bool:
+    """How far it reaches is the grant's own business."""
+    names = ("tool", "subject", "pattern", "exact", "network", "scripts")
+    return all(getattr(offer, name) == getattr(grant, name) for name in names)
 
 
 def _offer_for(request: Request, answer: Answer) -> GrantOffer:
@@ -185,5 +217,6 @@ def _offer_for(request: Request, answer: Answer) -> GrantOffer:
         if offer.scope is scope:
             return offer
     raise Invalid(
-        f"This request cannot be remembered for {scope}.", next_step="Allow it for this call; it will be asked again."
+        f"This request cannot be remembered for {scope}.",
+        next_step="Answer it for this call alone; it will be asked again.",
     )

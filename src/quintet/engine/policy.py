@@ -14,7 +14,7 @@ from quintet.domain.grant import Grant, GrantOffer, Subject
 from quintet.domain.ports import CommandParser, ParsedCommand
 from quintet.domain.tool import Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode
-from quintet.engine.coverage import cover, offers, serves
+from quintet.engine.coverage import cover, denying, offers, serves
 from quintet.engine.rules import Judgement, Rule, anchored, strictest_rule, uncertain_rule
 
 TOO_LONG = "a command of more than 10,000 characters or 200 simple commands is never run: split it, or write a script"
@@ -54,11 +54,13 @@ class Policy:
         """`rules` come on top of the configured ones, from the project: they can only ask or deny. Relative paths in
         rules begin at `roots`."""
         parsed = self._parser.parse(call.command) if call.command else ParsedCommand(understood=True)
-        strict = anchored((*self.rules, *(r for r in rules if r.judgement is not Judgement.ALLOW)), roots)
+        serving = [g for g in grants if g.live(now_ms) and serves(g, protocol, root, project)]
+        added = (*(r for r in rules if r.judgement is not Judgement.ALLOW), *denying(serving))
+        strict = anchored((*self.rules, *added), roots)
         refused = self._refused(spec, call, parsed, mode, strict)
         if refused:
             return Verdict(Judgement.DENY, refused, destructive=parsed.destructive)
-        live = [g for g in grants if g.live(now_ms) and serves(g, protocol, root, project)]
+        live = [g for g in serving if not g.denies]
         if mode is Mode.ASK or call.always_ask or strictest_rule(strict, spec, call, parsed) is not None:
             return self._with_memory(spec, call, parsed, mode, strict, live)
         return self._by_mode(spec, call, parsed, mode, strict)

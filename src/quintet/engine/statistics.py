@@ -11,6 +11,7 @@ import msgspec
 from quintet.domain.event import Event, StepFinished, ToolFinished, TurnFinished
 from quintet.domain.item import ResultStatus
 from quintet.domain.ports import Journal, Models
+from quintet.domain.turn import Turn
 from quintet.engine.costs import Tally
 
 PAGE = 500
@@ -72,3 +73,16 @@ def _count(found: Statistics, event: Event, models: Models) -> None:
 
 def local_day(at_ms: int) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(at_ms / 1000))
+
+
+async def used_by(journal: Journal, models: Models, turn: Turn, root: str) -> Tally:
+    """What one turn used, its subagents with it: while it runs, whatever happens below its thread happens for it."""
+    tally, after = Tally(), 0
+    while page := await journal.usage(after=after, since_ms=turn.started_ms or turn.queued_ms, root=root, limit=PAGE):
+        after = page[-1].seq
+        for event in page:
+            during = turn.started_ms <= event.at_ms <= (turn.finished_ms or event.at_ms)
+            mine = event.turn == turn.id or (event.thread != turn.thread and during)
+            if mine and isinstance(event.payload, StepFinished):
+                tally.add(event.payload.usage, models.info(event.payload.model))
+    return tally

@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator, Mapping
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.event import (
     AnyPayload,
+    Event,
     ItemAdded,
     ReasoningDelta,
     StepFinished,
     StepRetried,
     StepStarted,
     TextDelta,
+    ToolCalled,
     ToolInputDelta,
 )
 from quintet.domain.ids import new_id
@@ -85,8 +87,12 @@ class Step:
         model: str,
         taken_call_ids: set[str],
         own_names: Mapping[str, str] | None = None,
+        *,
+        agent: str = "",
+        restarts: bool = False,
     ) -> None:
-        """`own_names`: of tools that the model knows by other ones."""
+        """`own_names`: of tools that the model knows by other ones. With `restarts` an answer may begin anew, so
+        nothing of it is kept before all of it is there; else each piece is, as soon as it is whole."""
         self.id = new_id("stp")
         self.number = number
         self.calls: list[ToolCall] = []
@@ -104,6 +110,9 @@ class Step:
         self._open_calls: dict[str, _Growing] = {}
         self._renamed: dict[str, str] = {}
         self._release: asyncio.TimerHandle | None = None
+        self._agent = agent
+        self._restarts = restarts
+        self._kept = 0  # items that are in the journal already
         self._settled = False  # its items and step.finished are in the journal
 
     @property
@@ -113,10 +122,12 @@ class Step:
 
     async def run(self, chunks: AsyncIterator[Chunk]) -> None:
         """Stream to the end; afterwards `calls` are what the model asks for. Errors pass through, see `cut_off`."""
-        await self._feed.say(self._lease, StepStarted(self.id, self.number, self._model))
+        await self._feed.say(self._lease, StepStarted(self.id, self.number, self._model, self._agent))
         since_breath = 0
         async for chunk in chunks:
             if type(chunk) is TextChunk:
+                if self._growing is not None and self._growing.kind is not TextDelta:
+                    await self._keep_growing()
                 self._grow(TextDelta, chunk.text)
             else:
                 await self._take(chunk)
@@ -135,18 +146,21 @@ class Step:
         self._settled = True
         self._stop_holding()
         growing = [g for g in (self._growing, *self._open_calls.values()) if g is not None and g.pieces]
-        items = [*self.items, *(self._item(g, partial=True) for g in growing)]
+        items = [*self.items[self._kept :], *(self._item(g, partial=True) for g in growing)]
         finished = StepFinished(self.id, self.number, self._model, self.finish, self.usage, error)
         return [*(ItemAdded(i) for i in items), finished]
 
     async def _take(self, chunk: Chunk) -> None:
         match chunk:
             case ReasoningChunk(text=text, signature=signature):
+                if self._growing is not None and self._growing.kind is not ReasoningDelta:
+                    await self._keep_growing()
                 self._grow(ReasoningDelta, text)
                 if signature and self._growing is not None:
                     self._growing.signature += storable(signature)
             case ToolStart():
-                self._begin_call(chunk)
+                await self._keep_growing()
+                await self._feed.say(self._lease, self._begin_call(chunk))
             case ToolInput(call_id=call_id, text=text):
                 self._grow_call(call_id, text)
             case UsageChunk(usage=usage):
@@ -166,14 +180,16 @@ class Step:
             growing = self._growing = _Growing(kind, None)
         self._say(growing, text)
 
-    def _begin_call(self, start: ToolStart) -> None:
+    def _begin_call(self, start: ToolStart) -> ToolCalled:
         self._complete_growing()
         unique, name = storable(start.call_id), storable(start.name)
         if not unique or unique in self._taken:
             unique = new_id("cal")  # some servers repeat ids; results are matched by them, so they must differ
         self._taken.add(unique)
         self._renamed[start.call_id] = unique
-        self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, name), self._own_names.get(name, ""))
+        own = self._own_names.get(name, "")
+        growing = self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, name), own)
+        return ToolCalled(growing.id, unique, own or name)
 
     def _grow_call(self, call_id: str, text: str) -> None:
         growing = self._open_calls.get(self._renamed.get(call_id, call_id))
@@ -209,7 +225,20 @@ class Step:
             self._release.cancel()
             self._release = None
         self._growing, self._open_calls, self._renamed = None, {}, {}
-        self.items.clear()
+        del self.items[self._kept :]
+
+    async def _keep_growing(self) -> None:
+        """The model goes on to something else: who watches is told that this is whole before the next thing begins."""
+        self._complete_growing()
+        fresh = self.items[self._kept :]
+        if fresh and not self._restarts:
+            events = await self._feed.say(self._lease, *(ItemAdded(i) for i in fresh))
+            self._replace_kept(events)
+
+    def _replace_kept(self, events: list[Event]) -> None:
+        """The journal has given them their places."""
+        self.items[self._kept :] = [e.payload.item for e in events if isinstance(e.payload, ItemAdded)]
+        self._kept = len(self.items)
 
     def _complete_growing(self) -> None:
         """The model went on to something else: what grew until now is whole."""
@@ -231,9 +260,9 @@ class Step:
         return self.items
 
     async def _add(self, items: list[Item], finished: StepFinished) -> None:
-        events = await self._feed.say(self._lease, *(ItemAdded(i) for i in items), finished)
+        events = await self._feed.say(self._lease, *(ItemAdded(i) for i in items[self._kept :]), finished)
         self._settled = True
-        self.items = [e.payload.item for e in events if isinstance(e.payload, ItemAdded)]
+        self._replace_kept(events)
 
     def _item(self, growing: _Growing, *, partial: bool) -> Item:
         body = growing.body(partial=partial)

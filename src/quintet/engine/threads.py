@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import msgspec
 
 from quintet.domain.errors import Busy, Invalid, NotFound, TurnOver
 from quintet.domain.event import Draft, ThreadUpdated, ViewChanged
 from quintet.domain.ids import has_prefix, new_id
-from quintet.domain.item import Body, Item
+from quintet.domain.item import Body, Item, answered
 from quintet.domain.ports import Recovery
 from quintet.domain.principal import Principal
 from quintet.domain.thread import TITLE_LENGTH, Handle, SearchHit, Thread, ThreadQuery, ThreadSettings
+from quintet.domain.turn import ClientKey
 from quintet.domain.view import EVERYTHING, View, ViewReason, forked
 from quintet.engine.feed import Feed
 from quintet.engine.profiles import DEFAULT, Profiles
@@ -61,29 +63,35 @@ class Threads:
         items: Sequence[Item] = (),
         view: View = EVERYTHING,
         forked_from: str = "",
+        forked_at: int = 0,
         takes_name: bool = False,
+        project: str = "",
+        metadata: dict[str, Any] | None = None,
+        key: ClientKey | None = None,
         created_ms: int = 0,
     ) -> Thread:
-        """A new thread, empty or with given items (a fork's, an imported file's), in one commit. `created_ms`: when it
+        """A new thread, empty or with given items (a fork's, an imported file's), in one commit. Its project is the
+        one of its directory unless another is said; a key that made one before gives that one. `created_ms`: when it
         was begun elsewhere."""
-        project = await self._projects.of(settings.cwd)
         now = self._feed.clock.now_ms()
         thread_id = new_id("thr")
         thread = Thread(
             id=thread_id,
             root=thread_id,
-            project=project.id,
+            project=project or (await self._projects.of(settings.cwd)).id,
             profile=self._profiles.named(profile).name,
             settings=settings,
             created_ms=created_ms or now,
             updated_ms=now,
             title=self._feed.mask(title)[:TITLE_LENGTH],
             title_final=title_final,
-            forked_from=forked_from,
             view=view,
+            metadata=metadata or {},
+            forked_from=forked_from,
+            forked_at=forked_at,
         )
         owned = [msgspec.structs.replace(i, thread=thread_id) for i in items]
-        return await self._feed.create_thread(thread, handle, owned, takes_name=takes_name)
+        return await self._feed.create_thread(thread, handle, owned, takes_name=takes_name, key=key)
 
     async def open(self, handle: Handle, settings: ThreadSettings, *, profile: str = DEFAULT) -> Opened:
         """The thread an outside client means by its own id; a new one under that id if there is none."""
@@ -136,21 +144,29 @@ class Threads:
 
     async def rename(self, thread: str, title: str) -> None:
         """A person's title is final: nothing automatic replaces it."""
-        words = " ".join(self._feed.mask(title).split())[:TITLE_LENGTH]
-        if not words:
+        await self.amend(thread, title=title)
+
+    async def amend(self, thread: str, *, title: str | None = None, metadata: dict[str, Any] | None = None) -> None:
+        """Another title, notes laid over those that are there, or both at once. Nothing to change is no change."""
+        words = None if title is None else " ".join(self._feed.mask(title).split())[:TITLE_LENGTH]
+        if words == "":
             raise Invalid("A title needs at least one visible character.")
-        await self._update(thread, ThreadUpdated(title=words, title_final=True))
+        if words is not None or metadata:
+            final = True if words is not None else None
+            await self._update(thread, ThreadUpdated(title=words, title_final=final, metadata=metadata))
 
     async def configure(self, thread: str, update: ThreadUpdated) -> None:
         await self._update(thread, update)
 
     async def fork(self, thread: str, *, through: int | None = None, title: str = "") -> Thread:
-        """A new thread with what was visible up to an item; grants and open interactions stay behind."""
+        """A new thread with what was visible up to an item; grants, open interactions and calls that nothing has come
+        of there stay behind."""
         source = (await self.get(thread)).thread
         last = source.last_ordinal if through is None else through
         if not 0 <= last <= source.last_ordinal:
             raise Invalid(f"The thread has items 1 to {source.last_ordinal}; {last} is not one of them.")
         visible = [i for i in await self.items(thread) if i.ordinal <= last and not source.view.is_hidden(i.ordinal)]
+        visible = answered(visible)
         copies = [msgspec.structs.replace(i, id=new_id("itm"), origin=i.id) for i in visible]
         return await self.create(
             source.settings,
@@ -159,6 +175,9 @@ class Threads:
             items=copies,
             view=forked(source.view, last),
             forked_from=source.id,
+            forked_at=last,
+            project=source.project,
+            metadata=source.metadata,
         )
 
     async def revert(

@@ -217,6 +217,7 @@ class Turns:
             queued_ms=self._feed.clock.now_ms(),
             for_turn=for_turn,
             for_call=for_call,
+            agent=starter.agent.name if starter.agent else "",
         )
 
     # --- accepting ---------------------------------------------------------------------------------------------

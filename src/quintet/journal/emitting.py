@@ -68,8 +68,10 @@ def _thread_updated(tx: Transaction, where: Thread | None, turn: str, payload: e
     here = _here(where)
     own = {n: v for n in ("title", "title_final") if (v := getattr(payload, n)) is not None}
     kept = {n: v for n in ("cwd", "agent", "model", "plan_mode") if (v := getattr(payload, n)) is not None}
+    if payload.metadata is not None:
+        own["metadata"] = {n: v for n, v in (here.metadata | payload.metadata).items() if v is not None}
     _touch(tx, here, settings=replace(here.settings, **kept), **own)
-    return payload, None
+    return replace(payload, thread=tx.any_thread(here.id)), None
 
 
 def _thread_deleted(tx: Transaction, where: Thread | None, turn: str, payload: ev.ThreadDeleted, seq: int) -> Kept:
@@ -125,10 +127,11 @@ def _turn_started(tx: Transaction, where: Thread | None, turn: str, payload: ev.
     here = _here(where)
     row = turn_row(tx, turn)
     running = replace(row.turn, state=TurnState.RUNNING, started_ms=tx.now_ms, mode=payload.mode)
-    tx.rows.save_turn(replace(row, turn=running, started_seq=seq))
+    agent = payload.agent or row.turn.agent or here.settings.agent
+    tx.rows.save_turn(replace(row, turn=running, started_seq=seq, agent=agent))
     # A new turn makes a pending revert final: nobody can take back what it was built on.
     _touch(tx, here, owner=payload.owner, epoch=payload.epoch, active_turn=turn, view=settled(here.view))
-    return payload, None
+    return replace(payload, agent=agent), None
 
 
 def _cancel_requested(
@@ -145,10 +148,10 @@ def _turn_finished(tx: Transaction, where: Thread | None, turn: str, payload: ev
     ended = replace(row.turn, state=payload.state, finished_ms=tx.now_ms, error=payload.error)
     tx.rows.save_turn(replace(row, turn=ended))
     if here.active_turn == turn:
-        _touch(tx, here, owner="", active_turn="")
+        _touch(tx, here, owner="", active_turn="", ended_as=payload.state)
     else:
-        _touch(tx, here)
-    return payload, None
+        _touch(tx, here, ended_as=here.ended_as if here.active_turn else payload.state)
+    return replace(payload, agent=row.agent or row.turn.agent or here.settings.agent), None
 
 
 def _item_added(tx: Transaction, where: Thread | None, turn: str, payload: ev.ItemAdded, seq: int) -> Kept:

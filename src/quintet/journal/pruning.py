@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from quintet.journal.keys import KEY_LIFE_MS
 from quintet.journal.transaction import Transaction
-from quintet.journal.turns import KEY_LIFE_MS
 
 SPAN = 4_096  # how many numbers are looked at together
 SPANS = 16  # and how often within one transaction

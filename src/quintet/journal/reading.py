@@ -105,7 +105,7 @@ def _fetched(rows: Reads, row: EventRow) -> AnyPayload | None:
 
 def as_queued(turn: Turn) -> Turn:
     """The turn as it was before anything happened to it: what turn.queued says, however often it is read."""
-    return replace(turn, state=TurnState.QUEUED, started_ms=0, finished_ms=0, error=None, cancelling=False)
+    return replace(turn, state=TurnState.QUEUED, started_ms=0, finished_ms=0, error=None, cancelling=False, input=0)
 
 
 def whole_turn(rows: Reads, row: TurnRow) -> Turn:
@@ -115,7 +115,7 @@ def whole_turn(rows: Reads, row: TurnRow) -> Turn:
     for item in rows.item_range(row.turn.thread, row.input_ordinal, row.input_ordinal):
         body = item_of(item).body
         if isinstance(body, UserMessage):
-            return replace(row.turn, parts=body.parts)
+            return replace(row.turn, parts=body.parts, input=row.input_ordinal)
     raise StorageDamaged(f"The input of the turn {row.turn.id} is damaged.", turn=row.turn.id)
 
 

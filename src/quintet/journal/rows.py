@@ -51,6 +51,7 @@ class TurnRow(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: Mode  # as it was queued; the turn itself carries the mode in force
     started_seq: int = 0
     input_ordinal: int = 0
+    agent: str = ""  # who works in it since it began
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -98,8 +99,8 @@ class Reads(Protocol):
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         """Rows of the audit chain by their number."""
 
-    def audited_events(self, after: int, through: int) -> list[int]:
-        """Numbers of the events in this range whose kind belongs into the chain."""
+    def unaudited_events(self, after: int, through: int) -> Iterator[int]:
+        """Numbers of the events in this range whose kind belongs into the chain, and which no row of it names."""
 
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         """What was put aside and brought back, in one thread or in all, oldest first."""

@@ -52,9 +52,15 @@ class StoredJournal:
         return await self.store.write("append", lambda tx: appending.append(tx, drafts, lease))
 
     async def create_thread(
-        self, thread: Thread, *, handle: Handle | None = None, items: Sequence[Item] = (), takes_name: bool = False
+        self,
+        thread: Thread,
+        *,
+        handle: Handle | None = None,
+        items: Sequence[Item] = (),
+        takes_name: bool = False,
+        key: ClientKey | None = None,
     ) -> Thread:
-        work = partial(threads.create_thread, thread=thread, handle=handle, items=items, takes_name=takes_name)
+        work = partial(threads.create_thread, thread=thread, handle=handle, items=items, takes_name=takes_name, key=key)
         return await self.store.write("create", work)
 
     async def add_handle(self, handle: Handle) -> Handle:
@@ -169,6 +175,10 @@ class StoredJournal:
 
     async def thread(self, thread: str) -> Thread:
         return await self.store.read(lambda rows: reading.thread(rows, thread))
+
+    async def project_of(self, thread: str) -> str:
+        found = await self.store.read(lambda rows: rows.thread(thread))
+        return found.project if found is not None else ""
 
     async def threads(self, query: ThreadQuery) -> list[Thread]:
         return await self.store.read(lambda rows: rows.threads(query))

@@ -11,10 +11,12 @@ from quintet.domain.errors import Busy, Conflict
 from quintet.domain.event import Event
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item
-from quintet.domain.project import Project, slug
+from quintet.domain.project import DEFAULT, NAME_ALONE, Project, root_of_name, slug
 from quintet.domain.thread import Handle, Thread, ThreadSettings
+from quintet.domain.turn import ClientKey
 from quintet.domain.view import View, ViewReason
 from quintet.journal.emitting import emit
+from quintet.journal.keys import keep_key, known_key
 from quintet.journal.recovery import end_dead
 from quintet.journal.transaction import Transaction
 
@@ -22,8 +24,22 @@ ERASE_STEP = 500
 
 
 def create_thread(
-    tx: Transaction, thread: Thread, handle: Handle | None, items: Sequence[Item], *, takes_name: bool = False
+    tx: Transaction,
+    thread: Thread,
+    handle: Handle | None,
+    items: Sequence[Item],
+    *,
+    takes_name: bool = False,
+    key: ClientKey | None = None,
 ) -> Thread:
+    before = known_key(tx, key) if key is not None else None
+    made = tx.any_thread(before.thread) if before is not None else None
+    if made is not None and not made.deleted_ms:
+        return made
+    if key is not None:
+        keep_key(tx, key, thread.id)
+    if thread.project.startswith(NAME_ALONE):
+        thread = replace(thread, project=named_project(tx, thread.project.removeprefix(NAME_ALONE)).id)
     fresh = replace(
         thread,
         created_ms=thread.created_ms or tx.now_ms,
@@ -126,11 +142,23 @@ def project(tx: Transaction, root: str, name: str) -> Project:
     for found in known:
         if found.root == root:
             return found
-    taken = {p.name for p in known}
+    taken = {DEFAULT, *(p.name for p in known)}
     base = slug(name)
     free = next(n for n in _numbered(base, len(taken) + 2) if n not in taken)
-    fresh = Project(new_id("prj"), root, free)
+    return _added(tx, Project(new_id("prj"), root, free))
+
+
+def named_project(tx: Transaction, name: str) -> Project:
+    """The project of this name; one that is a name alone where there is none."""
+    for found in tx.rows.projects():
+        if found.name == name:
+            return found
+    return _added(tx, Project(new_id("prj"), root_of_name(name), name))
+
+
+def _added(tx: Transaction, fresh: Project) -> Project:
     tx.rows.insert_project(fresh)
+    emit(tx, ev.ProjectAdded(fresh))
     return fresh
 
 

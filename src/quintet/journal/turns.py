@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.command import Outcome
-from quintet.domain.errors import Busy, Conflict, NotFound, TurnOver
+from quintet.domain.errors import Busy, NotFound, TurnOver
 from quintet.domain.event import Draft, Event
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, UserMessage, text_of
@@ -17,12 +17,11 @@ from quintet.domain.thread import title_from
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState
 from quintet.journal.appending import check_lease, write
 from quintet.journal.emitting import emit, turn_row
+from quintet.journal.keys import keep_key, known_key
 from quintet.journal.reading import as_queued, whole_turn
 from quintet.journal.recovery import deny_holding, end_dead, settle_pending
-from quintet.journal.rows import KeyRow, TurnRow
+from quintet.journal.rows import TurnRow
 from quintet.journal.transaction import Transaction
-
-KEY_LIFE_MS = 24 * 3600 * 1000
 
 
 def enqueue(tx: Transaction, turn: Turn, *, only_idle: bool, key: ClientKey | None) -> Enqueued:
@@ -36,17 +35,13 @@ def enqueue(tx: Transaction, turn: Turn, *, only_idle: bool, key: ClientKey | No
     fresh = replace(as_queued(turn), queued_ms=turn.queued_ms or tx.now_ms, runner=turn.runner or tx.owner)
     emit(tx, ev.TurnQueued(fresh), turn.thread, turn.id)
     if key is not None:
-        tx.rows.put_key(KeyRow(key.scope, key.key, key.digest, turn.id, turn.thread, tx.now_ms))
+        keep_key(tx, key, turn.thread, turn.id)
     return Enqueued(fresh, folded=False)
 
 
 def _folded(tx: Transaction, key: ClientKey) -> Turn | None:
-    row = tx.rows.key(key.scope, key.key)
-    if row is None or tx.now_ms - row.at_ms >= KEY_LIFE_MS:
-        return None
-    if row.digest != key.digest:
-        raise Conflict("This idempotency key was used for another request.", turn=row.turn)
-    kept = tx.rows.turn(row.turn)
+    row = known_key(tx, key)
+    kept = tx.rows.turn(row.turn) if row is not None else None
     return whole_turn(tx.rows, kept) if kept is not None else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quintet.app import App
 from quintet.config.kward import kward_files
@@ -14,12 +14,12 @@ from quintet.domain.turn import Mode, strictest
 from quintet.engine.starter import Starter
 from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid
 from quintet.protocols.kward.keeping import Keeping
-from quintet.workspace.exports import write_export
-from quintet.workspace.files import on_disk
 from quintet.workspace.local_disk import LocalDisk
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.project_root import project_root
-from quintet.workspace.skills import Skill, find_skills, given_skills
+
+if TYPE_CHECKING:
+    from quintet.workspace.skills import Skill
 
 KEEP_RECENT = 20_000  # tokens of a conversation that a compaction leaves as they are, unless Kward's configuration says
 
@@ -40,7 +40,7 @@ def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
         app.threads,
         app.interactions,
         app.projects,
-        files=app.kward_files,
+        files=lambda: app.kward_files,
         disk=LocalDisk(),
         choice=keeping.models,
         keeping=keeping,
@@ -61,9 +61,11 @@ def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
 
 
 def exporting(home: str) -> Export:
-    guard = PathGuard(home)
-
     async def export(path: str, pieces: Iterable[bytes], *, cwd: str, root: str) -> str:
+        from quintet.workspace.exports import write_export
+        from quintet.workspace.files import on_disk
+
+        guard = PathGuard(home)
         place = await on_disk(partial(write_export, guard, path, pieces, cwd=cwd, root=root, force=True))
         return place.path
 
@@ -72,6 +74,8 @@ def exporting(home: str) -> Export:
 
 def skills(app: App, cwd: str) -> list[Skill]:
     """Kward's own go before those of the same name; a project's come last."""
+    from quintet.workspace.skills import find_skills, given_skills
+
     found = {skill.name: skill for skill in find_skills(str(app.home), project_root(cwd))}
     found |= {skill.name: skill for skill in given_skills([os.path.join(config_dir(), "skills")])}
     return [skill for _, skill in sorted(found.items())]

@@ -19,6 +19,7 @@ from quintet.domain.errors import Busy, Invalid
 from quintet.protocols.knp.errors import errors as knp_errors
 from quintet.protocols.knp.server import face as knp_face
 from quintet.rpc.http.binding import bind
+from quintet.rpc.http.face import Face
 from quintet.rpc.http.guards import in_url
 from quintet.rpc.http.health import LoopLag
 from quintet.rpc.http.server import HttpServer
@@ -93,6 +94,11 @@ class Serving:
         await self._house.fanout.close()
         await self._lag.stop()
         self._door.access.flush()
+
+    @property
+    def faces(self) -> dict[str, Face[Any]]:
+        """By protocol."""
+        return {"knp": self._knp.face}
 
     @property
     def token(self) -> str:

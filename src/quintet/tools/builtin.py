@@ -41,8 +41,8 @@ def builtin_tools(
     web_search: SearchSettings | None = None,
     search_key: Callable[[], str] = str,
     results: Results | None = None,
-    seen: Seen | None = None,
     skills_dirs: Sequence[str] = (),
+    seen: Seen | None = None,
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
     `web_search` is where the person lets us search, with a key that is looked up when it is needed;

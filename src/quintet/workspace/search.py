@@ -40,6 +40,7 @@ class Line(NamedTuple):
     number: int
     matches: bool  # else it is context
     text: str
+    column: int = 0  # of the first match in it, counted from 1; 0: it is context
 
 
 class Hits(NamedTuple):

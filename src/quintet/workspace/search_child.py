@@ -42,6 +42,7 @@ class FoundRow(msgspec.Struct, frozen=True, array_like=True):
     number: int
     matches: bool  # else it is context
     text: bytes
+    column: int = 0
 
 
 class FoundFile(msgspec.Struct, frozen=True, array_like=True):
@@ -123,25 +124,26 @@ def searched(data: bytes, path: str, expression: re.Pattern[str], order: Order) 
     waiting: deque[tuple[int, bytes]] = deque(maxlen=order.context)
     after = 0
     for number, line in enumerate(lines, 1):
-        matches = expression.search(line.decode("utf-8", "surrogateescape")) is not None
+        found = expression.search(line.decode("utf-8", "surrogateescape"))
+        matches = found is not None
         count += matches
         if count > order.rows:
             continue
         if matches:
-            rows += [_row(*earlier, matches=False) for earlier in waiting]
+            rows += [_row(*earlier) for earlier in waiting]
             waiting.clear()
-            rows.append(_row(number, line, matches=True))
+            rows.append(_row(number, line, column=found.start() + 1 if found else 0))
             after = order.context
         elif after:
-            rows.append(_row(number, line, matches=False))
+            rows.append(_row(number, line))
             after -= 1
         else:
             waiting.append((number, line))
     return FoundFile(os.fsencode(path), count, rows) if count else None
 
 
-def _row(number: int, line: bytes, *, matches: bool) -> FoundRow:
-    return FoundRow(number, matches, line[:TEXT_LIMIT])
+def _row(number: int, line: bytes, *, column: int = 0) -> FoundRow:
+    return FoundRow(number, column > 0, line[:TEXT_LIMIT], column)
 
 
 def _as_utf_8(data: bytes) -> bytes:

@@ -57,7 +57,7 @@ class Python:
             Hits(
                 os.fsdecode(file.path),
                 file.lines,
-                tuple(Line(row.number, row.matches, row.text.decode("utf-8", "replace")) for row in file.rows),
+                tuple(Line(r.number, r.matches, r.text.decode("utf-8", "replace"), r.column) for r in file.rows),
             )
             for file in report.files
         ]

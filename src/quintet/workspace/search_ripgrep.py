@@ -37,11 +37,16 @@ class _Text(msgspec.Struct, frozen=True, rename={"base64": "bytes"}):
         return b64decode(self.base64) if self.base64 else self.text.encode()
 
 
+class _Place(msgspec.Struct, frozen=True):
+    start: int = 0  # in bytes
+
+
 class _Data(msgspec.Struct, frozen=True):
     path: _Text
     lines: _Text = _Text()
     line_number: int | None = None
     binary_offset: int | None = None
+    submatches: tuple[_Place, ...] = ()
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -163,8 +168,11 @@ def _rows(block: list[bytes]) -> tuple[Line, ...]:
     rows = []
     for line in block:
         data = _MESSAGES.decode(line).data
-        text = data.lines.raw().removesuffix(b"\n").decode("utf-8", "replace")
-        rows.append(Line(data.line_number or 0, line.startswith(b'{"type":"match"'), text))
+        raw = data.lines.raw()
+        text = raw.removesuffix(b"\n").decode("utf-8", "replace")
+        before = raw[: data.submatches[0].start].decode("utf-8", "replace") if data.submatches else None
+        column = 0 if before is None else len(before) + 1
+        rows.append(Line(data.line_number or 0, line.startswith(b'{"type":"match"'), text, column))
     return tuple(rows)
 
 

@@ -23,6 +23,9 @@ QUESTION = {
     "header": "Colour",
     "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
 }
+# Methods that no group of the capabilities names; clients know them from the document.
+UNNAMED = {"initialize", "shutdown", "workspace/validate", "workspace/info"}
+UNNAMED |= {"turns/cancel", "turns/status", "turns/events"}
 WORKS = f"""scope: thread
 text: "I write."
 tool_call: write_file {{"path": "a.txt", "content": "hello\\n"}}
@@ -125,6 +128,26 @@ def test_a_dialogue_in_the_order_of_the_published_client(tmp_path: Path) -> None
         assert kward.ok("shutdown") == {"ok": True}
         assert kward.rest() == []
         assert kward.ended(5) == (0, "")
+
+
+def methods_in(told: object) -> set[str]:
+    """Every method that the capabilities name, at any depth."""
+    if not isinstance(told, dict):
+        return set()
+    found = {name for key, value in told.items() if key == "methods" for name in value}
+    found |= {value for key, value in told.items() if key in ("method", "runMethod")}
+    return found.union(*map(methods_in, told.values()))
+
+
+@pytest.mark.req("kward:18", "kward:19")
+def test_every_method_that_is_named_is_served(tmp_path: Path) -> None:
+    with client(tmp_path, HTTPS_PROXY="http://127.0.0.1:9") as kward:
+        named = methods_in(kward.ok("initialize")["capabilities"])
+        served = quintet("methods", "kward", home=tmp_path / "home").out.splitlines()
+        assert named == {line.split()[0] for line in served} - UNNAMED
+        for name in sorted(named):
+            assert kward.call(name).get("error", {}).get("code") != -32601, name
+        assert kward.leave() == (0, "")
 
 
 @pytest.mark.req("kward:12", "kward:14", "kward:55")

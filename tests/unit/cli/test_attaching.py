@@ -40,12 +40,14 @@ def said(out: str) -> list[dict[str, str]]:
 def test_files_come_behind_the_prompt_in_the_order_they_were_named(
     place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    text = {"uri": "file:///sub/b.txt", "media_type": "text/plain", "name": "sub/b.txt"}
+    image = {"uri": "file:///p.txt", "media_type": "image/png", "name": "p.txt"}
     assert run(place, "--attach", "sub/b.txt", "--attach", "p.txt", "look") == 0
     assert said(capfd.readouterr().out) == [
         {"type": "text", "text": "look"},
-        {"type": "text", "text": '<attached-file path="sub/b.txt">\ntwo\n</attached-file>', "file": "sub/b.txt"},
-        {"type": "text", "text": '[attached image "p.txt": image/png, 10 bytes]', "file": "p.txt"},
-        {"type": "image", "media_type": "image/png", "data": base64.b64encode(PNG).decode()},
+        {"type": "text", "text": '<attached-file path="sub/b.txt">\ntwo\n</attached-file>', "attached": text},
+        {"type": "text", "text": '[attached image "p.txt": image/png, 10 bytes]', "attached": {"name": "p.txt"}},
+        {"type": "image", "media_type": "image/png", "data": base64.b64encode(PNG).decode(), "attached": image},
     ]
 
 
@@ -53,13 +55,13 @@ def test_paths_begin_where_the_person_is_and_are_judged_by_where_the_thread_work
     place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run(place, "--cwd", "sub", "--attach", "b.txt", "look") == 0
-    assert said(capfd.readouterr().out)[1]["file"] == "b.txt"
+    assert said(capfd.readouterr().out)[1]["attached"]["name"] == "b.txt"
     monkeypatch.chdir(place)
     assert run(place, "--cwd", "ws/sub", "--attach", "../a.txt", "look") == exits.USAGE
     thread = json.loads(_threads(place, capfd)[0])["id"]
     monkeypatch.chdir(place / "ws")
     assert run(place, "--thread", thread, "--attach", "sub/b.txt", "look") == 0
-    assert said(capfd.readouterr().out)[1]["file"] == "b.txt"
+    assert said(capfd.readouterr().out)[1]["attached"]["name"] == "b.txt"
     assert run(place, "--thread", thread, "--attach", "a.txt", "look") == exits.USAGE, "the thread works in sub"
 
 

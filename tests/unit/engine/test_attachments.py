@@ -6,7 +6,7 @@ import pytest
 
 from quintet.domain.attachment import Attachment
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart, Part, TextPart, UserMessage, shown, spoken, text_of
+from quintet.domain.item import Attached, ImagePart, Part, TextPart, UserMessage, shown, spoken, text_of
 from quintet.domain.model import ModelInfo
 from quintet.engine.attachments import MOST, MOST_BYTES, Attachments, path_of
 
@@ -29,10 +29,14 @@ async def parts(*found: Attachment, model: ModelInfo = SEES) -> tuple[Part, ...]
 
 
 async def test_a_text_is_marked_and_names_its_file_and_an_image_comes_behind_its_name() -> None:
+    text = Attached("file:///a%20b.txt", "text/plain", "a b.txt")
     assert await parts(Attachment("a b.txt", 3, "one"), Attachment("p.png", 4, image=IMAGE)) == (
-        TextPart('<attached-file path="a b.txt">\none\n</attached-file>', "a b.txt"),
-        TextPart('[attached image "p.png": image/png, 4 bytes]', "p.png"),
-        IMAGE,
+        TextPart(
+            '<attached-file path="a b.txt">\none\n</attached-file>',
+            text,
+        ),
+        TextPart('[attached image "p.png": image/png, 4 bytes]', Attached(name="p.png")),
+        ImagePart(IMAGE.media_type, IMAGE.data, Attached("file:///p.png", "image/png", "p.png")),
     )
 
 

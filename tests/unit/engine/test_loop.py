@@ -170,7 +170,7 @@ async def test_the_intent_is_in_the_journal_before_the_tool_runs_and_its_result_
 
     thread, tool = await one.thread(), FakeTool("put", look, Effect.WRITE)
     await one.run(thread, GatedProvider(call("put"), text("x")), [tool])
-    assert seen == [["tool.input_delta", "tool.started"]]
+    assert seen == [["tool.called", "tool.input_delta", "tool.started"]]
     (intent,), (done,) = await one.payloads(thread, ToolStarted), await one.payloads(thread, ToolFinished)
     assert (intent.call_id, intent.name, intent.effect, intent.rule) == ("c1", "put", Effect.WRITE, "mode allow")
     assert (done.call_id, done.name, done.status) == ("c1", "put", ResultStatus.OK)

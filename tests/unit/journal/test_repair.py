@@ -288,7 +288,8 @@ async def test_a_thread_that_lost_its_row_is_named_again_by_its_events(tmp_path:
         raw.execute("DELETE FROM threads WHERE key IN (3, 5)")
         raw.execute("UPDATE threads SET body = x'7b' WHERE key = 6")
         raw.execute(
-            "DELETE FROM events WHERE root = 5 AND kind = (SELECT code FROM kinds WHERE name = 'thread.created')"
+            "DELETE FROM events WHERE root = 5 AND kind IN "
+            "(SELECT code FROM kinds WHERE name IN ('thread.created', 'thread.updated'))"
         )
         raw.execute("UPDATE interactions SET thread = 'x', root = 'x' WHERE thread NOT IN (SELECT id FROM threads)")
         raw.execute("UPDATE handles SET thread = 'x' WHERE external_id = 'name 4'")

@@ -47,7 +47,7 @@ def in_this_process(root, query):
         (
             os.fsdecode(f.path),
             f.lines,
-            [(r.number, r.matches, r.text.decode("utf-8", "replace")[:SHOWN]) for r in f.rows],
+            [(r.number, r.matches, r.text.decode("utf-8", "replace")[:SHOWN], r.column) for r in f.rows],
         )
         for f in made.files
     ]
@@ -55,7 +55,7 @@ def in_this_process(root, query):
 
 def plain(findings):
     return [
-        (hits.path, hits.lines, [(row.number, row.matches, row.text[:SHOWN]) for row in hits.rows])
+        (hits.path, hits.lines, [(row.number, row.matches, row.text[:SHOWN], row.column) for row in hits.rows])
         for hits in findings.files
     ]
 

@@ -6,16 +6,20 @@ import re
 from typing import Any
 
 from quintet.domain.errors import Invalid
+from quintet.protocols.knp.approvals import APPROVALS
+from quintet.protocols.knp.catalog import CATALOG
 from quintet.protocols.knp.errors import errors
+from quintet.protocols.knp.files import FILES
 from quintet.protocols.knp.health import HEALTH, OPENAPI, VERSION
 from quintet.protocols.knp.house import House
+from quintet.protocols.knp.runs import RUNS
 from quintet.protocols.knp.threads import THREADS
 from quintet.protocols.knp.watching import EVENTS
 from quintet.rpc.http.call import HttpCall
 from quintet.rpc.http.face import Face
 from quintet.rpc.http.routes import RouteTable
 
-TABLE = RouteTable(HEALTH, OPENAPI, EVENTS, THREADS)
+TABLE = RouteTable(HEALTH, OPENAPI, EVENTS, THREADS, RUNS, APPROVALS, CATALOG, FILES)
 OWN_HEADERS = ("x-kernl-namespace", "x-kernl-protocol")
 
 

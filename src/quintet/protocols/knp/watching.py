@@ -7,6 +7,7 @@ already is told apart by its number.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from quintet.engine.fanout import Numbered
 from quintet.engine.subscription import PAGE, gap_after
 from quintet.protocols.knp.frames import GLOBAL, NAMESPACE, Envelope, Frame, unnumbered
 from quintet.protocols.knp.house import House
+from quintet.protocols.knp.kinds import chosen
 from quintet.rpc.http.call import HttpCall, Streamed
 from quintet.rpc.http.routes import HOLDER, Routes
 from quintet.rpc.http.sse import MOST_BYTES, MOST_FRAMES, Stream
@@ -59,7 +61,10 @@ class Picked:
     def after(self, cursor: int) -> Picked | None:
         if cursor < self.first:
             return self
-        left = [(number, chunk) for number, chunk in self._chunks if number > cursor]
+        return self.between(cursor + 1, self.last)
+
+    def between(self, first: int, last: int) -> Picked | None:
+        left = [(number, chunk) for number, chunk in self._chunks if first <= number <= last]
         return Picked(left) if left else None
 
 
@@ -79,7 +84,7 @@ class Watcher:
     def mark(self) -> int:
         return public_number(self._house.feed.told, FRAMES_PER_EVENT - 1) if self._house.feed.told else self.position
 
-    def word(self, kind: str, data: dict[str, int]) -> bytes:
+    def word(self, kind: str, data: Any) -> bytes:
         at_ms = self._house.feed.clock.now_ms()
         return unnumbered(
             kind,
@@ -126,14 +131,21 @@ class Watcher:
             self._offer(picked)
 
     async def _send_page(self, events: Sequence[Event]) -> None:
-        picked = self._wanted.pick(await self._house.fanout.numbered(events))
-        left = picked.after(self.position) if picked is not None else None
+        picked = self.pick(await self._house.fanout.numbered(events))
+        left = self._left(picked) if picked is not None else None
         if left is not None:
             await self._stream.send(left.bytes)
             self.position = left.last
 
+    def pick(self, frames: Numbered[Frame]) -> Picked | None:
+        return self._wanted.pick(frames)
+
+    def _left(self, picked: Picked) -> Picked | None:
+        """What of it was not sent yet."""
+        return picked.after(self.position)
+
     def _offer(self, picked: Picked) -> None:
-        left = picked.after(self.position)
+        left = self._left(picked)
         if left is not None and self._stream.offer(left.bytes, left.count):
             self.position = left.last
 
@@ -189,5 +201,20 @@ async def events(call: HttpCall[House], params: Watch, body: None) -> Streamed:
     beyond = cursor is not None and cursor > newest
     if beyond and not last:
         raise Invalid("This cursor lies beyond everything that has happened.")
-    wanted = Wanted(params.scope, "default", params.tid, frozenset(filter(None, params.kinds.split(","))))
-    return Streamed(lambda stream: watch(house, stream, wanted, cursor, reset=beyond, root=""))
+    wanted, root = await _wanted(call, params)
+    return Streamed(lambda stream: watch(house, stream, wanted, cursor, reset=beyond, root=root))
+
+
+async def _wanted(call: HttpCall[House], params: Watch) -> tuple[Wanted, str]:
+    """What is asked for, and the thread whose events are enough to read for it."""
+    kinds = chosen(params.kinds)
+    if params.scope not in (NAMESPACE, GLOBAL):
+        raise Invalid(f"`scope` is {NAMESPACE} or {GLOBAL}.")
+    if params.scope == GLOBAL:
+        if params.namespace:
+            raise Invalid("The global stream belongs to no namespace.", next_step="Leave out `namespace`, or `scope`.")
+        return Wanted(GLOBAL, "", params.tid, kinds), ""
+    if not params.tid:
+        return Wanted(NAMESPACE, (await call.state.namespace(call, params.namespace)).name, "", kinds), ""
+    thread, namespace = await call.state.thread(call, params.tid, params.namespace)
+    return Wanted(NAMESPACE, namespace.name, thread.id, kinds), thread.root

@@ -118,7 +118,7 @@ def _image(part: Given) -> it.ImagePart | None:
     if kind not in MEDIA_TYPES or not isinstance(data, str) or not _is_base64(data):
         return None
     alt = part.get("alt") or part.get("name")
-    return it.ImagePart(kind, "".join(data.split()), alt if isinstance(alt, str) else "")
+    return it.named_image(kind, "".join(data.split()), alt)
 
 
 def _is_base64(data: str) -> bool:

@@ -138,7 +138,7 @@ def result_of(result: ToolResult, call: ToolCall | None = None) -> Result:
 
 def image(part: ImagePart) -> Given:
     made = {"type": "image", "data": part.data, "mimeType": part.media_type}
-    return made | {"alt": part.name} if part.name else made
+    return made | {"alt": part.attached.name} if part.attached else made
 
 
 def legacy(call: ToolCall) -> Given | None:

@@ -78,7 +78,8 @@ class Work:
         if await self._files.read(self._path("context.jsonl")) is None:
             return  # nothing has happened yet
         there = shared_files.parsed(await self._files.read(path), path)
-        grants = [g for g in await self._journal.grants(root=self.thread.root) if g.thread == self.thread.root]
+        known = await self._journal.grants(root=self.thread.root)
+        grants = [g for g in known if g.thread == self.thread.root and not g.denies]
         events = [event for since in self._happened.values() for event in since.events]
         made = shared_files.state(there, self.thread, grants, sorted(events, key=lambda e: e.seq))
         if made != there:

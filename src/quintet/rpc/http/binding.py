@@ -11,7 +11,8 @@ def bind(host: str, port: int) -> socket.socket:
     It does not listen yet: whoever connects before the server can answer is refused, not kept waiting.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named: asyncio sends small pieces at once only on sockets that say they are TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

@@ -19,6 +19,7 @@ from quintet.rpc.http.sse import LINK
 from quintet.rpc.unix_path import peer_uid
 
 LARGEST_HEAD = 16 * 1024
+MOST_HEADERS = 100
 HEAD_WITHIN_S = 10.0
 MOST_CONNECTIONS = 4_096
 
@@ -41,13 +42,23 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._head_bytes = 0
+        self._head_bytes = 0  # that have come
+        self._head_parsed = 0  # that were read as a head
         self._head_timer: asyncio.TimerHandle | None = None
         self._when_lost: list[Callable[[], None]] = []
 
     # --- what a stream needs of its connection ---------------------------------------------------------------------
     def on_lost(self, callback: Callable[[], None]) -> None:
         self._when_lost.append(callback)
+
+    def write_at_once(self, chunk: bytes) -> bool:
+        """A piece of the answer that is under way, if the client keeps up; what ASGI's `send` would do, without a task
+        to do it."""
+        cycle = self.cycle
+        if self.flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or cycle.disconnected:
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        return True
 
     def abort(self) -> None:
         """At once; what was not taken is dropped."""
@@ -84,23 +95,30 @@ class Connection(HttpToolsProtocol):
             self._head_bytes += len(data)
         super().data_received(data)
         if self._head_timer is not None and self._head_bytes > LARGEST_HEAD:
-            self._refuse(HeadTooLarge(f"A request's head may have {LARGEST_HEAD} bytes at most."))
+            self._refuse(_too_large())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._head_parsed = 0
         self.scope["extensions"] = {LINK: self}  # type: ignore[dict-item]
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        if len(self.headers) > 100:
-            raise BadRequest("too many headers")  # httptools makes it a malformed request
+        self._count(len(name) + len(value) + 4)
 
     def on_headers_complete(self) -> None:
         self._head_came()
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(BadRequest("This is not an HTTP request that can be understood."))
+        if self._head_parsed > LARGEST_HEAD or len(self.headers or ()) > MOST_HEADERS:
+            self._refuse(_too_large())
+        else:
+            self._refuse(BadRequest("This is not an HTTP request that can be understood."))
 
     # --- the head --------------------------------------------------------------------------------------------------
     def _await_head(self) -> None:
@@ -111,6 +129,12 @@ class Connection(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _count(self, size: int) -> None:
+        """A head that came in one piece is measured as it is read; what is raised here ends the parsing."""
+        self._head_parsed += size
+        if self._head_parsed > LARGEST_HEAD or len(self.headers) > MOST_HEADERS:
+            raise _too_large()
 
     def _too_slow(self) -> None:
         self._head_timer = None
@@ -130,3 +154,7 @@ class Connection(HttpToolsProtocol):
         head += [f"{name}: {value}\r\n".encode("latin-1") for name, value in error.headers.items()]
         self.transport.write(b"".join([*head, b"content-length: %d\r\n\r\n" % len(body), body]))
         self.transport.close()
+
+
+def _too_large() -> HeadTooLarge:
+    return HeadTooLarge(f"A request's head may have {LARGEST_HEAD} bytes and {MOST_HEADERS} headers at most.")

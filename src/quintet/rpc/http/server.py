@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -41,6 +42,8 @@ class HttpServer:
             backlog=1024,
         )
         self._server = uvicorn.Server(config)
+        # It has nothing to say that a person should read: what goes wrong in a request is in our own log.
+        logging.getLogger("uvicorn").disabled = logging.getLogger("uvicorn.error").disabled = True
         self._server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]  # signals are the caller's
         self._serving: asyncio.Task[None] | None = None
 

@@ -33,6 +33,7 @@ class Link(Protocol):
     """The connection below a stream."""
 
     def on_lost(self, callback: Callable[[], None]) -> None: ...
+    def write_at_once(self, chunk: bytes) -> bool: ...
     def abort(self) -> None: ...
 
 
@@ -41,6 +42,7 @@ class Stream:
         self._write, self._link, self._beat_s = write, link, beat_s
         self._queue: deque[tuple[bytes, int]] = deque()
         self._frames = self._bytes = 0
+        self.sent = 0  # frames that were offered and have gone out
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._writing_since = 0.0
@@ -51,9 +53,14 @@ class Stream:
         link.on_lost(self._lose)
 
     def offer(self, chunk: bytes, frames: int = 1) -> bool:
-        """Queue it, at once. False when the stream is over, or has just been cut off because its client is too slow."""
+        """Write or queue it, without waiting. False when the stream is over, or has just been cut off because its
+        client is too slow."""
         if self.closed:
             return False
+        # While the writer rests and the client keeps up, nobody has to be woken for it.
+        if self._waiter is not None and not self._queue and self._link.write_at_once(chunk):
+            self.sent += frames
+            return True
         if self._queue and (self._frames + frames > MOST_FRAMES or self._bytes + len(chunk) > MOST_BYTES):
             self._cut()
             return False
@@ -74,7 +81,9 @@ class Stream:
         """Write what is offered until the stream is closed or its client is gone."""
         while not self.lost:
             while self._queue and not self.lost:
-                await self.send(self._take())
+                chunk, frames = self._take()
+                await self.send(chunk)
+                self.sent += frames
             if self.closed or self.lost:
                 return
             self._waiter = asyncio.get_running_loop().create_future()
@@ -97,12 +106,12 @@ class Stream:
             self._timer.cancel()
             self._timer = None
 
-    def _take(self) -> bytes:
+    def _take(self) -> tuple[bytes, int]:
         chunk, frames = self._queue.popleft()
         if not self._queue or len(chunk) >= AT_ONCE:
             self._frames -= frames
             self._bytes -= len(chunk)
-            return chunk
+            return chunk, frames
         chunks, size = [chunk], len(chunk)
         while self._queue and size < AT_ONCE:
             chunk, more = self._queue.popleft()
@@ -111,7 +120,7 @@ class Stream:
             size += len(chunk)
         self._frames -= frames
         self._bytes -= size
-        return b"".join(chunks)
+        return b"".join(chunks), frames
 
     def _cut(self) -> None:
         self._queue.clear()

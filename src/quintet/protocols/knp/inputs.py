@@ -1,0 +1,76 @@
+"""What a client says to begin a run, as the core's parts. Files are read here and now, by the one way in there is for
+attachments; what they are called is kept beside what is in them, so that the history tells the same part again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from quintet.domain.errors import Invalid
+from quintet.domain.item import Attached, ImagePart, Part, TextPart
+from quintet.domain.model import ModelInfo
+from quintet.engine.attachments import Attachments, path_of
+from quintet.protocols.knp import models as knp
+from quintet.protocols.knp.mime import mime_type
+
+MOST_PARTS = 100
+CLOSED = "A file that is attached must lie in the project."
+
+
+async def parts_of(given: list[Any], attachments: Attachments, *, root: str, model: ModelInfo) -> tuple[Part, ...]:
+    """All of it, or Invalid and nothing is stored."""
+    if not given or len(given) > MOST_PARTS:
+        raise Invalid(f"`input` is a list of 1 to {MOST_PARTS} parts.")
+    read = [_read(part, place) for place, part in enumerate(given)]
+    files = [part for part in read if isinstance(part, knp.FileContent)]
+    try:
+        found = await attachments.parts([_inner(part, root) for part in files], cwd=root, root=root, model=model)
+    except Invalid as error:
+        # Where it would have led is not repeated to who asks.
+        closed = any(words in error.message for words in ("lies outside", "stay closed", "cannot resolve"))
+        raise (Invalid(CLOSED) if closed else error) from None
+    return _in_order(read, list(found))
+
+
+def _read(given: Any, place: int) -> knp.ContentPart:
+    try:
+        made: knp.ContentPart = msgspec.convert(given, knp.ContentPart)
+        return made
+    except msgspec.ValidationError as why:
+        words = str(why).partition(" - at")[0]
+        raise Invalid(
+            f"`input[{place}]` does not fit: {words}.", next_step="Parts are text{text}, file{uri} and data{data}."
+        ) from None
+
+
+def _inner(part: knp.FileContent, root: str) -> str:
+    """The path from the project's root, which is what a leading slash means; a whole path in it is understood, too."""
+    path = path_of(part.uri)
+    inside = path.removeprefix(root) if path.startswith(f"{root}/") else path
+    return inside.lstrip("/") or "."
+
+
+def _in_order(read: list[knp.ContentPart], found: list[Part]) -> tuple[Part, ...]:
+    """An image comes with a text that names it, before it."""
+    parts: list[Part] = []
+    for part in read:
+        match part:
+            case knp.TextContent(text=text):
+                parts.append(TextPart(text))
+            case knp.DataContent(data=data):
+                parts.append(TextPart(msgspec.json.encode(data).decode(), Attached(media_type="application/json")))
+            case knp.FileContent():
+                while found[0].attached is None or not found[0].attached.uri:
+                    parts.append(found.pop(0))
+                parts.append(_named(found.pop(0), part))
+    return tuple(parts)
+
+
+def _named(found: Part, part: knp.FileContent) -> Part:
+    """As the client calls it, where it does."""
+    attached = found.attached or Attached()
+    known = found.media_type if isinstance(found, ImagePart) else mime_type(attached.name, text=True)
+    name = part.filename or attached.name.rpartition("/")[2]
+    return msgspec.structs.replace(found, attached=Attached(attached.uri, part.mimeType or known, name))

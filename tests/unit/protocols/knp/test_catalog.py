@@ -1,0 +1,90 @@
+"""Agents, providers, configuration; and that every error has the published format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from quintet.domain.errors import all_error_classes
+from quintet.protocols.knp.errors import MAP, errors
+from tests.fakes.knp_project import Knp, knp_project
+
+MORE = """
+[providers.keyed]
+kind = "openai-chat"
+base_url = "https://api.example.com/v1"
+api_key = "sk-live-0123456789abcdefghijklmnop"
+[models."keyed/big"]
+vision = true
+reasoning = true
+[agents.reviewer]
+description = "Looks at changes."
+model = "talk/scripted"
+[policy.rules]
+"shell: curl -H sk-live-0123456789abcdefghijklmnop *" = "deny"
+"""
+
+
+@pytest.fixture(scope="module")
+def knp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Knp]:
+    with knp_project(tmp_path_factory.mktemp("knp"), "\n") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Knp]:
+    with knp_project(tmp_path_factory.mktemp("knp"), MORE) as made:
+        yield made
+
+
+def test_agents_are_the_built_in_ones_then_the_persons_own(configured: Knp) -> None:
+    agents = configured.get("/agents")["agents"]
+    assert [(a["id"], a["name"]) for a in agents] == [
+        ("coder", "Coder"),
+        ("planner", "Planner"),
+        ("reviewer", "Reviewer"),
+    ]
+    assert agents[2]["description"] == "Looks at changes."
+    assert agents[2]["model"] == {"provider": "talk", "modelId": "scripted"}
+    assert "model" not in agents[0]
+
+
+def test_providers_say_what_they_have_and_whether_they_can_be_used(configured: Knp) -> None:
+    shown = configured.get("/providers")
+    by_id = {p["id"]: p for p in shown["providers"]}
+    assert shown["default"] == {"provider": "talk", "modelId": "scripted"}
+    assert by_id["keyed"]["connected"] is True
+    assert by_id["keyed"]["models"] == [
+        {"id": "big", "name": "big", "capabilities": {"reasoning": True, "vision": True, "tools": True}}
+    ]
+    assert by_id["anthropic"]["connected"] is False  # known, without a key
+    assert by_id["anthropic"]["name"] == "Anthropic"
+    assert by_id["anthropic"]["models"]
+
+
+def test_no_secret_is_in_any_of_it(configured: Knp) -> None:
+    for path in ("/config", "/providers", "/agents"):
+        assert b"sk-live" not in configured.ask("GET", path).body
+    rules = configured.get("/config")["permissions"]["rules"]
+    assert list(rules.values()) == ["deny"]
+    assert configured.get("/config")["permissions"]["mode"] == "ask"
+
+
+@pytest.mark.req("knp:K39")
+def test_every_error_has_a_published_code() -> None:
+    published = {"not_found", "invalid_request", "conflict", "unauthorized", "internal", "forbidden", "overloaded"}
+    assert {code for code, _ in MAP.values()} <= published
+    for kind in all_error_classes():
+        answer = errors(kind("It failed.", secret="/home/somebody/x"), "GET /x")
+        assert answer.body.error.code in published
+        assert "/home" not in str(answer.body)
+
+
+@pytest.mark.req("knp:K39")
+def test_what_is_not_there_and_not_offered_is_said_in_the_published_format(knp: Knp) -> None:
+    assert knp.refused("GET", "/nothing") == (404, "not_found")
+    assert knp.refused("PUT", "/threads", {}) == (405, "invalid_request")
+    assert knp.refused("GET", "/threads/thr_x") == (404, "not_found")
+    assert knp.ask("GET", "/threads/thr_x").json["error"]["message"].startswith("Thread not found")
+    assert knp.ask("GET", "/threads", auth=False).json["error"]["code"] == "unauthorized"
