@@ -53,6 +53,8 @@ async def test_it_is_off_until_somebody_turns_it_on_and_works_all_the_same(mind:
     settings = tmp_path / "profiles" / "default" / "config.json"
     assert json.loads(settings.read_text()) == {"memory": {"enabled": True}}
     assert oct(settings.stat().st_mode & 0o777) == "0o600"
+    above = (tmp_path / "profiles", tmp_path / "profiles" / "default", files(tmp_path))
+    assert {oct(path.stat().st_mode & 0o777) for path in above} == {"0o700"}
 
 
 async def test_turned_off_it_keeps_its_files_and_other_settings_stay(mind: Mind, tmp_path: Path) -> None:
