@@ -47,6 +47,7 @@ def make_home(where: Path, more: str = "") -> Path:
     for name, script in SCRIPTS.items():
         (home / f"{name}.script").write_text(f"scope: turn\n{script}\n")
         lines.append(f'[providers.{name}]\nkind = "scripted"\nscript = "{name}.script"\n')
+    lines.append('[models."talk/scripted"]\nvision = true\n')
     (home / "config.toml").write_text("\n".join(lines))
     return home
 

@@ -44,6 +44,7 @@ def knp_house(app: App, roots: tuple[str, ...], lag: LoopLag) -> House:
         app.projects,
         roots=(*(roots or (os.getcwd(),)), *map(os.path.expanduser, app.config.projects.roots)),
         files=Browsing(PathGuard(home, secrets), os.environ, (home, *secrets)),
+        attachments=lambda: app.hands.attachments,
         starter=starter,
         providers=providers,
         default_model=lambda: app.models.default,

@@ -140,7 +140,8 @@ def _called(made: Projection, event: ev.Event, said: ev.ToolCalled, known: Known
 
 def _added(made: Projection, event: ev.Event, said: ev.ItemAdded, known: Known) -> list[Said]:
     item, tid = said.item, event.thread
-    created = ("event.created", {"tid": tid, "event": history_event(item, parent=known.parent)})
+    shown = history_event(item, parent=known.parent, forked_from=known.forked_from)
+    created = ("event.created", {"tid": tid, "event": shown})
     if not event.turn:
         return [created]  # copied or brought along: nobody has said it just now
     match item.body:

@@ -14,6 +14,7 @@ from quintet.domain.ports import Models, WorkspaceFiles
 from quintet.domain.principal import Principal, Role
 from quintet.domain.thread import Thread
 from quintet.engine.agents import Agents
+from quintet.engine.attachments import Attachments
 from quintet.engine.fanout import Fanout
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions, OnAsk
@@ -54,6 +55,7 @@ class House:
         *,
         roots: Sequence[str],
         files: WorkspaceFiles,
+        attachments: Callable[[], Attachments],
         starter: MakeStarter,
         providers: Callable[[], Sequence[ProviderSeen]],
         default_model: Callable[[], str],
@@ -65,7 +67,7 @@ class House:
     ) -> None:
         self.feed, self.journal = feed, feed.journal
         self.threads, self.turns, self.interactions, self.agents = threads, turns, interactions, agents
-        self.files, self.starter = files, starter
+        self.files, self.attachments, self.starter = files, attachments, starter
         self.providers, self.default_model, self.settings = providers, default_model, settings
         self.models = models  # made when first asked for
         self.version, self.lag = version, lag

@@ -1,32 +1,37 @@
-"""What a client says to begin a run, as the core's parts. Files are read through the path guard, here and now; what
-they are called is kept beside what is in them, so that the history tells the same part again.
+"""What a client says to begin a run, as the core's parts. Files are read here and now, by the one way in there is for
+attachments; what they are called is kept beside what is in them, so that the history tells the same part again.
 """
 
 from __future__ import annotations
 
-import base64
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from quintet.domain.errors import Invalid, NotFound
+from quintet.domain.errors import Invalid
 from quintet.domain.item import Attached, ImagePart, Part, TextPart
+from quintet.domain.model import ModelInfo
+from quintet.engine.attachments import Attachments, path_of
 from quintet.protocols.knp import models as knp
-from quintet.protocols.knp.house import House
 from quintet.protocols.knp.mime import mime_type
-from quintet.protocols.knp.namespaces import Namespace
 
 MOST_PARTS = 100
-FILE_BYTES = 1024 * 1024
-IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+CLOSED = "A file that is attached must lie in the project."
 
 
-async def parts_of(house: House, given: list[Any], namespace: Namespace, cwd: str) -> tuple[Part, ...]:
+async def parts_of(given: list[Any], attachments: Attachments, *, root: str, model: ModelInfo) -> tuple[Part, ...]:
     """All of it, or Invalid and nothing is stored."""
     if not given or len(given) > MOST_PARTS:
         raise Invalid(f"`input` is a list of 1 to {MOST_PARTS} parts.")
-    return tuple([await _part(house, _read(part, n), namespace, cwd) for n, part in enumerate(given)])
+    read = [_read(part, place) for place, part in enumerate(given)]
+    files = [part for part in read if isinstance(part, knp.FileContent)]
+    try:
+        found = await attachments.parts([_inner(part, root) for part in files], cwd=root, root=root, model=model)
+    except Invalid as error:
+        # Where it would have led is not repeated to who asks.
+        closed = any(words in error.message for words in ("lies outside", "stay closed", "cannot resolve"))
+        raise (Invalid(CLOSED) if closed else error) from None
+    return _in_order(read, list(found))
 
 
 def _read(given: Any, place: int) -> knp.ContentPart:
@@ -40,36 +45,32 @@ def _read(given: Any, place: int) -> knp.ContentPart:
         ) from None
 
 
-async def _part(house: House, part: knp.ContentPart, namespace: Namespace, cwd: str) -> Part:
-    match part:
-        case knp.TextContent(text=text):
-            return TextPart(text)
-        case knp.DataContent(data=data):
-            return TextPart(msgspec.json.encode(data).decode(), Attached(media_type="application/json"))
-        case knp.FileContent():
-            return await _file(house, part, namespace.rooted())
+def _inner(part: knp.FileContent, root: str) -> str:
+    """The path from the project's root, which is what a leading slash means; a whole path in it is understood, too."""
+    path = path_of(part.uri)
+    inside = path.removeprefix(root) if path.startswith(f"{root}/") else path
+    return inside.lstrip("/") or "."
 
 
-async def _file(house: House, part: knp.FileContent, root: str) -> Part:
-    address = urlsplit(part.uri)
-    if address.scheme != "file" or address.netloc not in ("", "localhost"):
-        raise Invalid(
-            "Only file:// addresses of the server's own project can be attached.",
-            next_step="Put the file into the project, or its text into a text part.",
-        )
-    path = unquote(address.path)
-    inner = path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
-    try:
-        found = await house.files.content(root, inner, FILE_BYTES)
-    except NotFound:
-        raise Invalid("A file that is attached is not there.", next_step="Its path begins at the project.") from None
-    if found.truncated:
-        raise Invalid(f"A file that is attached has {FILE_BYTES} bytes at most.")
-    name = part.filename or found.path.rpartition("/")[2]
-    media = part.mimeType or mime_type(found.path, text=found.text)
-    attached = Attached(f"file:///{found.path}", media, name)
-    if not found.text:
-        if media not in IMAGES:
-            raise Invalid("Only text and images can be attached.")
-        return ImagePart(media, base64.b64encode(found.data).decode(), attached)
-    return TextPart(f"File {found.path}:\n\n{found.data.decode()}", attached)
+def _in_order(read: list[knp.ContentPart], found: list[Part]) -> tuple[Part, ...]:
+    """An image comes with a text that names it, before it."""
+    parts: list[Part] = []
+    for part in read:
+        match part:
+            case knp.TextContent(text=text):
+                parts.append(TextPart(text))
+            case knp.DataContent(data=data):
+                parts.append(TextPart(msgspec.json.encode(data).decode(), Attached(media_type="application/json")))
+            case knp.FileContent():
+                while found[0].attached is None or not found[0].attached.uri:
+                    parts.append(found.pop(0))
+                parts.append(_named(found.pop(0), part))
+    return tuple(parts)
+
+
+def _named(found: Part, part: knp.FileContent) -> Part:
+    """As the client calls it, where it does."""
+    attached = found.attached or Attached()
+    known = found.media_type if isinstance(found, ImagePart) else mime_type(attached.name, text=True)
+    name = part.filename or attached.name.rpartition("/")[2]
+    return msgspec.structs.replace(found, attached=Attached(attached.uri, part.mimeType or known, name))

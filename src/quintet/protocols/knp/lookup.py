@@ -25,11 +25,12 @@ V = TypeVar("V")
 class Known:
     """What one event needs, looked up."""
 
-    __slots__ = ("call", "interaction", "namespace", "parent")
+    __slots__ = ("call", "forked_from", "interaction", "namespace", "parent")
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
         self.parent = 0  # seq of the message that began the run
+        self.forked_from = ""  # the thread that a copied item is from
         self.call: Item | None = None
         self.interaction: Interaction | None = None
 
@@ -52,6 +53,9 @@ class Lookup:
         if isinstance(said, ItemAdded):
             item = said.item
             known.parent = await self.parent(item.turn)
+            if item.origin and not event.turn:
+                fork = await _or_none(self._journal.thread, event.thread)
+                known.forked_from = fork.forked_from if fork is not None else ""
             if isinstance(item.body, ToolCall):
                 _keep(self._calls, (item.thread, item.body.call_id), item)
             elif isinstance(item.body, ToolResult):

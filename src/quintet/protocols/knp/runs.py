@@ -78,14 +78,12 @@ async def _position(house: House) -> int:
 
 async def _begin(call: HttpCall[House], thread: Thread, namespace: Namespace, body: NewRun) -> Started:
     """Everything that could be wrong is found before anything is stored."""
-    house, cwd = call.state, thread.settings.cwd
-    namespace.rooted()
+    house, cwd, root = call.state, thread.settings.cwd, namespace.rooted()
     await check_agent(house, body.agentId, cwd)
     model = check_model(house, body.model)
-    if not model:
-        house.check_model(thread.settings.model)
     agent = await house.agents.named(body.agentId, cwd) if body.agentId else None
-    parts = await parts_of(house, body.input, namespace, cwd)
+    used = house.check_model(model or thread.settings.model or (agent.model if agent else ""))
+    parts = await parts_of(body.input, house.attachments(), root=root, model=house.models().info(used))
     starter = house.starter(principal(call.caller), model=model, agent=agent, on_ask=OnAsk(body.onAsk))
     key = client_key(call, namespace, thread.id)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -80,7 +79,7 @@ def history_event(
     match item.body:
         case it.UserMessage(parts=parts, steered=steered):
             metadata |= {"steered": True} if steered else {}
-            return knp.MessageEvent(**made, role="user", content=[_part(p) for p in parts], metadata=metadata)
+            return knp.MessageEvent(**made, role="user", content=_content(parts), metadata=metadata)
         case it.AssistantMessage(text=text, partial=partial):
             metadata |= {"partial": True} if partial else {}
             content: list[knp.ContentPart] = [knp.TextContent(text)]
@@ -110,10 +109,15 @@ def history_event(
             )
 
 
+def _content(parts: tuple[it.Part, ...]) -> list[knp.ContentPart]:
+    """What was given; a text that only names the image behind it was not."""
+    return [_part(p) for p in parts if not (p.attached and p.attached.name and not p.attached.uri)]
+
+
 def _part(part: it.Part) -> knp.ContentPart:
     attached = part.attached
     if isinstance(part, it.ImagePart):
-        uri = attached.uri if attached else f"data:{part.media_type};base64,{part.data}"
+        uri = attached.uri if attached and attached.uri else f"data:{part.media_type};base64,{part.data}"
         return knp.FileContent(uri, part.media_type, attached.name if attached else "")
     if attached is None or not (attached.uri or attached.media_type):
         return knp.TextContent(part.text)
@@ -222,7 +226,3 @@ def _pattern(offer: GrantOffer) -> str:
     """What is remembered, without the tool and how far it reaches, which have keys of their own."""
     words = offer.words().removeprefix(f"{offer.tool or 'any tool'}: ").removesuffix(f" ({offer.scope})")
     return words.replace(" …", " *")
-
-
-def calls_and_results(items: list[it.Item]) -> Mapping[str, it.ToolResult]:
-    return {i.body.call_id: i.body for i in items if isinstance(i.body, it.ToolResult)}

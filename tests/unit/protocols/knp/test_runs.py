@@ -207,6 +207,8 @@ def test_files_and_data_are_read_by_the_model_and_told_as_they_were_given(knp: K
         {"kind": "file", "uri": "file:///pixel.png", "mimeType": "image/png", "filename": "a dot"},
         {"kind": "data", "data": {"a": [1, None]}},
     ]
+    image = [{"kind": "file", "uri": "file:///pixel.png"}]
+    assert knp.run(tid, "tool", input=image).status == 400  # a model that takes none
     (item, *_) = knp.server.call(knp.server.app.threads.items(tid))
     assert "// TODO: auth" in item.body.parts[1].text  # type: ignore[union-attr]
 

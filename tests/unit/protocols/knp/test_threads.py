@@ -150,6 +150,9 @@ def test_a_fork_keeps_seqs_and_says_where_it_is_from(knp: Knp) -> None:
     assert [(e["seq"], e["kind"]) for e in copied] == [(e["seq"], e["kind"]) for e in source[:2]]
     assert not {e["id"] for e in copied} & {e["id"] for e in source}
     assert copied[0]["metadata"]["forkedFrom"] == {"tid": tid, "seq": 1}
+    with knp.server.stream(f"/events?after=0&tid={fork['tid']}&kinds=event.created") as stream:
+        told = [stream.until("event.created")["data"]["event"] for _ in copied]
+    assert told[0] == copied[0]
     assert len(knp.history(knp.ask("POST", f"/threads/{tid}/fork").json["tid"])) == len(source)
     assert knp.history(knp.ask("POST", f"/threads/{tid}/fork", {"afterSeq": 0}).json["tid"]) == []
     for place in (-1, len(source) + 1):
