@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PAGES = ("first_minutes", "mechanisms", "models", "reliability", "security", "wire", "knp")
+PAGES = ("first_minutes", "knp", "kward", "mechanisms", "models", "reliability", "security", "wire")
 
 
 class Requirement:

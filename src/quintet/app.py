@@ -16,8 +16,9 @@ from quintet.config import Config, command_hooks, home_directory, load_config, m
 from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
-from quintet.domain.ports import FileHistory, Journal, MemoryHook, Tool
+from quintet.domain.ports import FileHistory, Journal, Tool
 from quintet.domain.principal import Principal
+from quintet.domain.project import Profile
 from quintet.domain.thread import Handle, Thread
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
@@ -29,11 +30,13 @@ from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
+from quintet.engine.memory import MemorySwitch
 from quintet.engine.mirrors import Mirrors, Writer
 from quintet.engine.policy import Policy
-from quintet.engine.profiles import Profiles
+from quintet.engine.profiles import DEFAULT, Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.recalling import Recalling
 from quintet.engine.rules import parse_rules
 from quintet.engine.spending import Budget
 from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
@@ -47,6 +50,7 @@ from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
 from quintet.late import LateCommandParser, LateFileHistory, LateHooks
+from quintet.minds import Minds, roots_of
 from quintet.workspace.agent_files import AgentFiles
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.diffs import unified_diff
@@ -101,15 +105,18 @@ class App:
         config: Config,
         journal: StoredJournal,
         *,
-        memory: MemoryHook | None = None,
+        profile: Profile | None = None,
+        secret_files: Sequence[str] = (),
         skills_dirs: tuple[str, ...] = (),
     ) -> None:
-        """Without `memory` nothing is remembered, and the model is told nothing of it. `skills_dirs` have skills of the
-        person's for this run."""
+        """`profile` is the usual one, where that is not the home's own; `secret_files` hold another program's keys;
+        `skills_dirs` have skills of the person's for this run."""
         self.skills_dirs = skills_dirs
         self.home = home
         self.warnings = (*config.warnings, *_found(journal.report))
         self.config = config
+        self.configured: Callable[[], Config] = lambda: self.config  # what the table of models is made from
+        self._left: list[ModelTable] = []  # earlier tables, which a turn may still use
         self.journal: Journal = journal
         self.clock = SystemClock()
         self.credentials = Credentials(str(home), KeyStore(os.environ))
@@ -118,6 +125,7 @@ class App:
             keys=[p.api_key for p in config.providers.values() if p.api_key],
             key_names=_key_names(config),
             credentials=self.credentials,
+            files=secret_files,
         )
         self.feed = Feed(journal, secrets, self.clock)
         self.log = Log(home / "quintet.log", self.feed.mask)
@@ -143,21 +151,24 @@ class App:
             command_hooks(config.hooks),
             self.log.line,
         )
+        self.profiles = Profiles(str(home), {DEFAULT: profile} if profile else {})
+        usual = MemorySwitch(config.memory.enabled, config.memory.auto_summary)
+        self.minds = Minds(home, self.profiles, self.clock, self.feed.mask, usual)
         self.turns = Turns(
             self.feed,
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home), memory=memory, note=self.log.line, skills_dirs=skills_dirs),
+            WorkspaceSurroundings(str(home), skills_dirs=skills_dirs),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
             hooks=self.hooks,
+            recalling=Recalling(self.feed, self.minds.of, roots_of, self.log.line),
         )
         self.turns.on_defect = self.log.error
         self.projects = Projects(journal, project_root)
         self.handles = Handles(journal)
-        self.profiles = Profiles(str(home))
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
         self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
         writers: Mapping[str, Callable[[], Writer]] = {
@@ -185,7 +196,8 @@ class App:
         from quintet.protocols.kward.session_files import SessionFiles
         from quintet.workspace.mirror_files import DiskMirrorFiles
 
-        return SessionFiles(self.journal, self.threads, DiskMirrorFiles(str(self.home / "run")), self.log.line)
+        files, index = DiskMirrorFiles(str(self.home / "run")), str(self.home / "cache" / "kward.json")
+        return SessionFiles(self.journal, self.threads, files, self.log.line, index)
 
     def _kimi_name(self, thread: Thread) -> Handle:
         from quintet.protocols.wire.place import name_of, share_directory
@@ -205,7 +217,7 @@ class App:
     def models(self) -> ModelTable:
         from quintet.providers.table import ModelTable
 
-        config = self.config
+        config = self.configured()
         return ModelTable(
             config.providers,
             config.models,
@@ -215,9 +227,21 @@ class App:
             stored=self.credentials,
         )
 
+    def forget_models(self) -> None:
+        """What is configured has changed: turns that begin from now on go by it."""
+        if "models" in self.__dict__:
+            self._left.append(self.__dict__.pop("models"))
+
     @property
     def tools(self) -> tuple[Tool, ...]:
         return self.hands.tools
+
+    @cached_property
+    def _remembering(self) -> tuple[Tool, ...]:
+        from quintet.engine.proposals import MemoryProposals
+        from quintet.tools.remember import RememberTool
+
+        return (RememberTool(MemoryProposals(self.journal, self.minds.of, roots_of)),)
 
     def starter(
         self,
@@ -238,13 +262,18 @@ class App:
         agent: Agent | None = None,
         restarts: bool = False,
         keeps_steers: bool = True,
+        remembers: bool = True,
+        effort: str = "",
+        keep_recent: int | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
+        if tools is None:
+            tools = (*self.tools, *(self._remembering if remembers and self.minds.enabled() else ()))
         return Starter(
             principal,
             self.models,
-            self.tools if tools is None else tools,
+            tools,
             mode=strictest(mode, self.config.policy.mode),
             model=model,
             on_ask=on_ask,
@@ -260,6 +289,9 @@ class App:
             agent=agent,
             restarts=restarts,
             keeps_steers=keeps_steers,
+            remembers=remembers,
+            effort=effort,
+            keep_recent=keep_recent,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
@@ -311,8 +343,8 @@ class App:
     async def close(self) -> None:
         await self.turns.shutdown()
         await self.hooks.close()
-        if "models" in self.__dict__:  # made by the first turn
-            await self.models.close()
+        for table in [*self._left, *([self.models] if "models" in self.__dict__ else [])]:  # made by the first turn
+            await table.close()
         await self.hands.close()
         await self.feed.close()
         await self.journal.close()
@@ -365,6 +397,8 @@ async def open_app(
     *,
     starts_turns: bool = True,
     over: Callable[[Config], Config] = _as_it_is,
+    profile: Profile | None = None,
+    secret_files: Sequence[str] = (),
     skills_dirs: tuple[str, ...] = (),
 ) -> AsyncIterator[App]:
     """Open the home, give the app, and on the way out end whatever runs and let go of everything.
@@ -379,11 +413,18 @@ async def open_app(
     config = over(_config(directory, starts_turns=starts_turns))
     journal = await open_journal(Path(directory), protocol=protocol)
     try:
-        app = App(Path(directory), config, journal, skills_dirs=skills_dirs)
+        app = App(
+            Path(directory),
+            config,
+            journal,
+            profile=profile,
+            secret_files=secret_files,
+            skills_dirs=skills_dirs,
+        )
     except BaseException:
         await journal.close()
         raise
-    if app.credentials.fingerprint():
+    if app.credentials.fingerprint() or secret_files:
         # The system's key store may take its time, or ask the person to unlock it: never on the event loop.
         await asyncio.to_thread(app.feed.mask, "")
     try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quintet.config import Config
 from quintet.domain.hook import HookScope
 from quintet.domain.ports import Hooks, Tool
+from quintet.domain.turn import Mode
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.results import KeptResults
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from quintet.engine.attachments import Attachments
     from quintet.tools.shell_profile import ShellSettings
     from quintet.workspace.background import Background
+    from quintet.workspace.plugin_commands import PluginCommands
     from quintet.workspace.sandbox.wall import Sandbox
+    from quintet.workspace.seen import Seen
 
 
 class Hands:
@@ -54,7 +57,14 @@ class Hands:
             search_key=self._search_key,
             results=self.results,
             skills_dirs=self.skills_dirs,
+            seen=self.seen,
         )
+
+    @cached_property
+    def seen(self) -> Seen:
+        from quintet.workspace.seen import Seen
+
+        return Seen()
 
     def _search_key(self) -> str:
         """Looked up at each search, so that a changed key counts at once."""
@@ -109,6 +119,22 @@ class Hands:
             settings.caps,
             loose=self.config.sandbox.required is False,
         )
+
+    def plugin_commands(self, mode: Mode) -> PluginCommands:
+        """Confined as commands of a turn in this mode are."""
+        from quintet.domain.tool import Confine
+        from quintet.tools.shell_profile import network, writable
+        from quintet.workspace.plugin_commands import PluginCommands
+        from quintet.workspace.sandbox.profile import Profile
+
+        settings = self._shell_settings()
+
+        def profile(workspace: str, scratch: str) -> Profile:
+            reach = network(mode, settings, asked=False)
+            return Profile(workspace, writable=writable(mode, Confine.AUTO), network=reach, scratch=scratch)
+
+        guard, loose = PathGuard(str(self.home)), self.config.sandbox.required is False
+        return PluginCommands(os.environ, self.sandbox, profile, guard.workspace, settings.caps, loose=loose)
 
     @cached_property
     def sandbox(self) -> Sandbox:

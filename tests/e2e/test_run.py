@@ -113,7 +113,6 @@ def test_an_unknown_model_is_5_in_one_line_that_names_those_that_work(tmp_path: 
         ("run", "@/no/such/file"),
         ("run",),
         ("nothing",),
-        ("threads",),
         ("threads", "nothing"),
         ("events", "--after", "x"),
         ("threads", "show", "ab"),

@@ -113,7 +113,7 @@ def test_make_run_starts_the_server_and_control_c_ends_it(clone: Path, tmp_path:
     with shell_window(clone, tmp_path / "person") as window:
         window.begin("make run")
         said = window.shown("Ctrl-C stops the server")
-        assert "Quintet listens on http://127.0.0.1:4096" in said
+        assert "http://127.0.0.1:4096" in said
         window.interrupt()
         code, said = window.ended()
         assert "Traceback" not in said

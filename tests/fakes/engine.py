@@ -25,6 +25,7 @@ from quintet.engine.policy import Policy
 from quintet.engine.profiles import Profiles
 from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.projects import Handles, Projects
+from quintet.engine.recalling import Recalling
 from quintet.engine.rules import parse_rules
 from quintet.engine.starter import Starter
 from quintet.engine.stories import Stories
@@ -33,6 +34,7 @@ from quintet.engine.turns import Started, Turns
 from quintet.engine.undo import Undo
 from quintet.journal import MemoryStore, memory_journal, open_journal
 from quintet.journal.clock import SystemClock
+from quintet.minds import Minds
 from quintet.providers.scripted import ScriptedProvider
 from quintet.workspace.commands import ShellCommandParser
 from quintet.workspace.diffs import unified_diff
@@ -82,6 +84,7 @@ class Process:
         hooks: Sequence[Hook] = (),
         hook_commands: Hooks | None = None,
         project: Callable[[str], ProjectPolicy] = lambda directory: ProjectPolicy(),
+        minds: Minds | None = None,
     ) -> None:
         self.journal = journal
         self.clock = clock
@@ -105,6 +108,7 @@ class Process:
             results=results,
             hooks=self.hooks,
             project_policy=project,
+            recalling=Recalling(self.feed, minds.of, lambda cwd: (cwd,), self.told.append) if minds else None,
         )
         self.defects: list[BaseException] = []
         self.turns.on_defect = self.defects.append

@@ -177,6 +177,10 @@ class Peer:
     def hang_up(self) -> None:
         self._socket.shutdown(socket.SHUT_WR)
 
+    def vanish(self) -> None:
+        """As a client that is killed."""
+        self._socket.close()
+
     async def rest(self) -> list[Message]:
         heard = []
         while (message := await self.next()) is not None:

@@ -20,6 +20,8 @@ HOSTS = {
     "api.openai.com",
     "api.anthropic.com",
     "openrouter.ai",
+    "auth.openai.com",  # only after a person began a login there
+    "chatgpt.com",  # where such a login's models are
     "api.deepseek.com",
     "api.moonshot.ai",
     "dashscope-intl.aliyuncs.com",
@@ -27,7 +29,7 @@ HOSTS = {
     "api.tavily.com",
     "api.exa.ai",
 }
-EXAMPLES = re.compile(r"(127\.0\.0\.1|localhost|\[?::1\]?|.*\.example(\.\w+)?|example\.\w+|…|\.|\{.*)$")
+EXAMPLES = re.compile(r"(127\.0\.0\.1|localhost(\{.*)?|\[?::1\]?|.*\.example(\.\w+)?|example\.\w+|…|\.|\{.*)$")
 
 
 @pytest.mark.req("security:S55")

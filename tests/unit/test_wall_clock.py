@@ -54,6 +54,7 @@ READERS = {
     "providers/attempts.py": "a server may name the moment to come back as a date",
     "engine/spending.py": "days",
     "engine/statistics.py": "days",
+    "workspace/memory_files.py": "dates what is put aside; compared with times of files",
     "rpc/http/access.py": "dates lines",
     "serving/door.py": "failed attempts outlive the server; those dated in the future are forgotten",
 }

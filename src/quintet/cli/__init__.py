@@ -15,6 +15,7 @@ COMMANDS = {
     "events": "what happens, as it happens: events --follow",
     "models": "what would work now, with context and price; local servers: models --local",
     "auth": "keys of providers: set (tried with a real call), list, remove",
+    "memory": "what is remembered beyond a thread: list, add, forget, why, approve; off until enabled",
     "stats": "turns, tokens, cost, cache hits and tools, per day and model",
     "policy": "what would be said to a call, and why: policy explain shell 'git push'",
     "audit": "who asked, decided, ran and deleted: list, and verify that no row was changed",
@@ -30,6 +31,14 @@ COMMANDS = {
     "methods": "the methods of a protocol",
     "completion": "what a shell needs to complete quintet's words: bash, zsh, fish",
     "version": "version, home directory, log",
+}
+# How the help arranges them; what is in no group stands under the last.
+GROUPS = {
+    "Begin": ("demo", "doctor", "auth", "models"),
+    "Work": ("run", "chat", "threads", "undo", "agents"),
+    "Decide and look": ("approvals", "policy", "events", "stats", "audit"),
+    "Serve": ("serve", "url", "wire", "kward", "methods"),
+    "Keep": ("backup", "gc", "repair", "version", "completion"),
 }
 # What people type who know other programs, or the action and not its command.
 MEANT = {
@@ -145,11 +154,19 @@ def _help(unknown: str | None, words: list[str]) -> int:
     screen = Screen()
     try:
         screen.row("Quintet: one coding-agent server that every front end can use.")
-        screen.line()
-        for name, summary in COMMANDS.items():
-            screen.row(f"  quintet {name:<10} ", summary)
+        for title, names in _grouped().items():
+            screen.line(f"\n{title}")
+            for name in names:
+                screen.row(f"  quintet {name:<10} ", COMMANDS[name])
         screen.line()
         screen.row("Everywhere: --home DIR, --json, --no-color. `quintet COMMAND --help` says more.")
     except OutputFailed as failed:
         return last_resort.unwritable(failed.error)
     return 0
+
+
+def _grouped() -> dict[str, list[str]]:
+    found = {title: [name for name in names if name in COMMANDS] for title, names in GROUPS.items()}
+    known = {name for names in found.values() for name in names}
+    found["Keep"] += [name for name in COMMANDS if name not in known]
+    return found

@@ -113,7 +113,14 @@ class _Demo:
         return self._end(facts, turns, thread)
 
     async def _turns(self, app: App, thread: Thread, view: DemoView) -> tuple[Turn, Turn]:
-        starter = app.starter(ME, mode=Mode.ASK, model=MODEL, on_ask=OnAsk.WAIT, interaction_timeout_s=ANSWER_WITHIN_S)
+        starter = app.starter(
+            ME,
+            mode=Mode.ASK,
+            model=MODEL,
+            on_ask=OnAsk.WAIT,
+            interaction_timeout_s=ANSWER_WITHIN_S,
+            remembers=False,
+        )
         self._head(1, "It edits the file")
         change = f'replace "{WRONG}" with "{RIGHT}" in {self._project.file.name}'
         edit = await self._turn(app, thread, starter, view, change)

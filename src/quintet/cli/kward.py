@@ -24,10 +24,11 @@ async def run(invocation: Invocation) -> int:
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
     from quintet.protocols.kward.server import connect
     from quintet.serving.kward import kward_house
+    from quintet.serving.kward_keeping import kward_keeping, opening
 
     cwd = directory("")
-    async with open_app(invocation.home, "kward") as app:
-        connection = connect(stdio.source, stdio.sink, kward_house(app, cwd))
+    async with open_app(invocation.home, "kward", **opening()) as app, kward_keeping(app) as keeping:
+        connection = connect(stdio.source, stdio.sink, kward_house(app, cwd, keeping))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, _stop, connection)
         tidying = asyncio.create_task(app.housekeeping.run())

@@ -94,6 +94,7 @@ async def run(invocation: Invocation) -> int:
             budget=flags.budget,
             confine={"ro": Confine.READ_ONLY, "off": Confine.OFF}.get(flags.sandbox, Confine.AUTO),
             answer_form=form,
+            remembers=False,
         )
         # A wrong name, or a budget that could not be kept, is told before anything is begun.
         model, _ = starter.models.resolve(flags.model)

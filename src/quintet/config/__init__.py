@@ -104,6 +104,13 @@ class Mirrors(msgspec.Struct, frozen=True):
     kimi: Literal["named", "all"] = "named"  # those that its clients have named, or all
 
 
+class Memory(msgspec.Struct, frozen=True):
+    """Where a profile's own settings do not say it."""
+
+    enabled: bool = False
+    auto_summary: bool = False
+
+
 class Config(msgspec.Struct, frozen=True):
     version: int = VERSION
     default_model: str = ""
@@ -120,8 +127,8 @@ class Config(msgspec.Struct, frozen=True):
     server: Server = Server()
     web_search: SearchSettings | None = None  # None: there is no such tool
     mirrors: Mirrors = Mirrors()
+    memory: Memory = Memory()
     # Tables whose rooms read their own keys.
-    memory: dict[str, Any] = {}
     embeddings: dict[str, Any] = {}
     log: dict[str, Any] = {}
     warnings: tuple[str, ...] = ()  # ours, not a key
@@ -141,6 +148,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "limits": Limits,
     "retention": Retention,
     "server": Server,
+    "memory": Memory,
     "web_search": SearchSettings,
     "mirrors": Mirrors,
 }

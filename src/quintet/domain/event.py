@@ -17,6 +17,7 @@ from quintet.domain.hook import HookAction, HookEvent
 from quintet.domain.ids import event_id
 from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item, ResultStatus
+from quintet.domain.memory import Recall
 from quintet.domain.model import Finish, Usage
 from quintet.domain.project import Project
 from quintet.domain.thread import Thread
@@ -270,6 +271,12 @@ class HookResolved(Payload, frozen=True):
     call_id: str = ""
 
 
+class MemoryRecalled(Payload, frozen=True):
+    """What came to mind when the turn began, and why; by id, since a text could not be forgotten here."""
+
+    recall: Recall
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -352,6 +359,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("command.settled", CommandSettled, FACT, leased=False),
     Kind("hook.triggered", HookTriggered, FACT, leased=False, audited=True),
     Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
+    Kind("memory.recalled", MemoryRecalled, FACT, leased=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),
     Kind("checkpoint.settled", CheckpointSettled, FACT, leased=True),

@@ -31,6 +31,11 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
 Part = TextPart | ImagePart
 
 
+def named_image(media_type: str, data: str, name: object) -> ImagePart:
+    """`name` as a client gave it, for people; only words are taken for one."""
+    return ImagePart(media_type, data, Attached(name=name) if isinstance(name, str) and name else None)
+
+
 class ResultStatus(StrEnum):
     OK = "ok"
     ERROR = "error"

@@ -55,6 +55,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tools: tuple[ToolSpec, ...]
     thread: str
     options: dict[str, Any] = {}
+    effort: str = ""  # how hard a model that thinks shall, in its provider's words; empty: as it likes
     restarts: bool = False  # an answer that breaks off may begin anew, behind a RetryChunk; else it is kept as it is
 
 

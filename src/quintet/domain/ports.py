@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from quintet.domain.grant import Grant
 from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
 from quintet.domain.item import Item
+from quintet.domain.memory import Memories, Memory, MemoryChange, MemoryPaths
 from quintet.domain.mirror import Mirror
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
 from quintet.domain.project import Project
@@ -61,9 +63,47 @@ class SurroundingsReader(Protocol):
         """What a turn working here should tell the model. Bounded; what was left out is said in it."""
 
 
-class MemoryHook(Protocol):
-    async def recall(self, cwd: str) -> str:
-        """What a turn working here should remember, or nothing. The same while nothing new was learnt."""
+class MemoryStore(Protocol):
+    """Where a profile's memories lie. Its files are the truth: others may change them at any moment."""
+
+    @property
+    def paths(self) -> MemoryPaths: ...
+    async def read(self) -> Memories:
+        """As they stand now. Invalid when a file is not what it should be."""
+
+    async def change(self, work: Callable[[Memories], MemoryChange]) -> Memories:
+        """Read anew, and put what `work` makes of it in its place, alone among all processes; on disk when this
+        returns. What `work` raises changes nothing."""
+
+    async def make(self) -> None:
+        """The files, empty, where they are missing."""
+
+
+class Proposals(Protocol):
+    async def propose(self, thread: str, text: str, scope: str) -> Memory:
+        """Keep what a model wants kept, for the person to approve."""
+
+
+class TelemetryLog(Protocol):
+    @property
+    def directory(self) -> str: ...
+    async def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Each with its `timestamp`. OSError where the disk objects."""
+
+    async def read(self, start: datetime, end: datetime, take: Callable[[Mapping[str, Any]], None]) -> None:
+        """Give every record of this time to `take`, on another thread, one after the other."""
+
+
+class SettingsStore(Protocol):
+    """A small file of settings that people and other programs write, too."""
+
+    @property
+    def path(self) -> str: ...
+    async def read(self) -> dict[str, Any]:
+        """As it stands now; empty when there is no file. Invalid when it cannot be understood."""
+
+    async def change(self, work: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Read anew, and put what `work` makes of it in its place, alone among all processes."""
 
 
 class Hooks(Protocol):
@@ -197,6 +237,9 @@ class MirrorFiles(Protocol):
     async def read(self, path: str) -> bytes | None:
         """The whole file; None when there is none."""
 
+    async def head(self, path: str) -> bytes:
+        """Its first lines, as far as they are not long; nothing where there is no file."""
+
     async def append(self, path: str, data: bytes) -> None:
         """Behind what is there, on disk when this returns. Directories that are missing are made."""
 
@@ -300,7 +343,7 @@ class Journal(Protocol):
         on another body. A project that is a name alone (`root_of_name`) is made with its first thread."""
 
     async def add_handle(self, handle: Handle) -> Handle:
-        """One more name for a thread that exists; the same again changes nothing. Conflict if it is a live one's."""
+        """One more name for a thread; the same again is no change. Conflict if it names another live one."""
 
     async def replace_items(self, thread: str, items: Sequence[Item]) -> list[Event]:
         """thread.view_changed {replace} and these items, one commit; Busy unless the thread is idle."""

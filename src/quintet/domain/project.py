@@ -36,6 +36,7 @@ class Profile(msgspec.Struct, frozen=True):
     name: str
     directory: str
     form: str = "kward"  # how its memory is kept: kward | markdown
+    settings: str = "config.json"  # the file in its directory that holds its settings
 
 
 DEFAULT = "default"  # whichever project a server was started for answers to it, so none is called so

@@ -26,5 +26,4 @@ class Surroundings(msgspec.Struct, frozen=True):
     facts: tuple[tuple[str, str], ...] = ()  # ("working directory", "/x"), ("platform", "Linux"), no clock times
     instructions: tuple[Instructions, ...] = ()
     skills: tuple[SkillLine, ...] = ()
-    memory: str = ""  # what the memory wants to be said, when there is one
     left_out: tuple[str, ...] = ()  # what there was no room for, in words

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from quintet.domain.compaction import CompactionRecord
+from quintet.domain.memory import Recall
 from quintet.domain.turn import TurnState
 from quintet.domain.view import View
 
@@ -40,6 +41,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     active_turn: str = ""
     view: View = View()
     compaction: CompactionRecord = CompactionRecord()
+    recalled: Recall | None = None  # what came to mind when the last turn began that has a memory
     deleted_ms: int = 0
     metadata: dict[str, Any] = {}  # a client's own notes; nothing here reads them
     ended_as: TurnState | None = None  # how its last turn ended

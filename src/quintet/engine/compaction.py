@@ -168,6 +168,8 @@ class Compaction:
         seen, room = context.seen(), self._room
         size = rough_items(seen)
         keep = int(KEPT * (min(self._gauge.rough(room.window), size) if room else size))
+        if (wanted := self._running.starter.keep_recent) is not None:
+            keep = wanted if room is None else min(wanted, self._gauge.rough(room.threshold) // 2)
         return cut(seen, keep, first=context.first_kept, turn=turn, resting=resting)
 
     def _summary_request(self, chosen: Cut, reason: str, wishes: str) -> ModelRequest:

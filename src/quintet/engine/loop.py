@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quintet.domain.errors import Denied, ErrorInfo, ProviderFailed, StepLimit, as_quintet_error
+from quintet.domain.errors import Denied, ErrorInfo, ProviderFailed, QuintetError, StepLimit, as_quintet_error
 from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered, ViewChanged
 from quintet.domain.hook import HookEvent
 from quintet.domain.ids import new_id
@@ -26,6 +26,7 @@ from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.prompt import system_text
+from quintet.engine.recalling import Recalling, Remembered
 from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.step import Step
@@ -45,6 +46,7 @@ class Loop:
         *,
         agents: Agents | None = None,
         results: Results | None = None,
+        recalling: Recalling | None = None,
     ) -> None:
         self._feed = feed
         self._surroundings = surroundings
@@ -56,6 +58,8 @@ class Loop:
         )
         self._agents = agents or Agents()
         self._around = Surroundings()
+        self._recalling = recalling
+        self._remembered = Remembered()
         self._answering = Answering(running.starter.answer_form)
         self._calls = Calls(feed, interactions, policy, checkpoints, running, subagents, results=results)
         self._context: Context | None = None
@@ -63,6 +67,7 @@ class Loop:
         self._step: Step | None = None
         self._steps = 0
         self._call_ids: set[str] = set()
+        self._failure: QuintetError | None = None  # what ended the turn's work
         self.ending = Ending(feed, running, self._leftovers)
 
     async def run(self) -> TurnFinished:
@@ -72,6 +77,8 @@ class Loop:
             return await self.ending.finish(TurnState.DONE, self._steps)
         except asyncio.CancelledError as gave_up:
             if self._running.stopped_as is not None:
+                if self._failure is not None:  # it had failed already, and was stopped while hooks were told of that
+                    return await self.ending.finish(TurnState.FAILED, self._steps, self._failure.info())
                 return await self.ending.finish_stopped(self._steps)
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -87,7 +94,8 @@ class Loop:
         try:
             await self._go()
         except Exception as error:
-            await self._running.moments.failed(as_quintet_error(error))
+            self._failure = as_quintet_error(error)
+            await self._running.moments.failed(self._failure)
             raise
 
     async def _hear_hooks(self) -> None:
@@ -122,6 +130,8 @@ class Loop:
             await self._hear_hooks()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         self._around = await self._surroundings.look(settings.cwd)
+        if self._recalling is not None:
+            self._remembered = await self._recalling.before(running)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
         self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
@@ -201,6 +211,8 @@ class Loop:
             plan_mode=running.planning,
             subagent=running.above is not None,
             answer_form=form.words if form else "",
+            memory=self._remembered.text,
+            missing=self._remembered.problem,
             named=running.starter.spellings.name_of,
         )
 
@@ -214,6 +226,7 @@ class Loop:
             tools=self._running.specs(),
             thread=self._running.thread.id,
             restarts=self._running.starter.restarts,
+            effort=self._running.starter.effort,
         )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:

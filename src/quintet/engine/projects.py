@@ -24,6 +24,11 @@ class Projects:
         root = self._find_root(cwd)
         return await self._journal.project(root, slug(Path(root).name))
 
+    async def known(self, cwd: str) -> Project | None:
+        """The same, where somebody has worked there before; looking registers nothing."""
+        root = self._find_root(cwd)
+        return next((project for project in await self._journal.projects() if project.root == root), None)
+
     async def all(self) -> list[Project]:
         return await self._journal.projects()
 

@@ -32,11 +32,13 @@ def system_text(
     project: str = "",
     plan_mode: bool = False,
     answer_form: str = "",
+    memory: str = "",
+    missing: str = "",
     subagent: bool = False,
     named: Callable[[str], str] = str,
 ) -> str:
     """Stable parts first: what changes rarely stands before what changes more often. `named` gives the name under which
-    the model knows a tool."""
+    the model knows a tool, `missing` says what should have been there and is not."""
     parts = [agent.instructions if agent.instructions and not agent.of_project else INSTRUCTIONS]
     if subagent:
         parts.append(SUBAGENT)
@@ -50,6 +52,10 @@ def system_text(
         parts.append(PLANNING.replace(EXIT, named(EXIT)))
     if answer_form:
         parts.append(answer_form)
+    if memory:
+        parts.append(f"# What you remember\n{memory}")
+    if missing:
+        parts.append(f"# Missing here\n- {missing}")
     return "\n\n".join(parts)
 
 
@@ -69,8 +75,6 @@ def _around(around: Surroundings, project: str, read_skill: str) -> list[str]:
             f"- {s.name}{' (of the project)' if s.of_project else ''}: {s.description}" for s in around.skills
         )
         parts.append(f"# Skills (read one with the tool `{read_skill}` before you use it)\n{listed}")
-    if around.memory:
-        parts.append(f"# What you remember\n{around.memory.strip()}")
     if around.left_out:
         parts.append("# Left out here for want of room\n" + "\n".join(f"- {words}" for words in around.left_out))
     return parts

@@ -23,6 +23,7 @@ from quintet.engine.interactions import Interactions
 from quintet.engine.loop import Loop
 from quintet.engine.policy import Policy
 from quintet.engine.project_policy import ProjectPolicy
+from quintet.engine.recalling import Recalling
 from quintet.engine.running import RunningTurn
 from quintet.engine.starter import Starter
 from quintet.engine.subagents import Subagents
@@ -46,10 +47,12 @@ class Runs:
         agents: Agents,
         results: Results | None,
         hooks: AllHooks | None,
+        recalling: Recalling | None = None,
     ) -> None:
         self._agents = agents
         self._results = results
         self._hooks = hooks
+        self._recalling = recalling
         self._feed = feed
         self._interactions = interactions
         self._policy = policy
@@ -111,8 +114,11 @@ class Runs:
                     self._subagents,
                     agents=self._agents,
                     results=self._results,
+                    recalling=self._recalling,
                 )
-                await loop.run()
+                finished = await loop.run()
+                if self._recalling is not None:
+                    await self._recalling.after(running, finished)
         except Exception as error:
             failure = self.failures[turn.id] = as_quintet_error(error)
             self._on_defect(failure)

@@ -43,6 +43,9 @@ class Starter:
         withheld: Mapping[str, str] | None = None,
         restarts: bool = False,
         keeps_steers: bool = True,
+        remembers: bool = False,
+        effort: str = "",
+        keep_recent: int | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -65,6 +68,9 @@ class Starter:
         )  # tools this client has no use for, and what a model that calls one is told
         self.restarts = restarts  # who watches can begin an answer anew when it breaks off
         self.keeps_steers = keeps_steers  # those the model never got, since the turn was stopped, stay in the thread
+        self.effort = effort  # how hard a model that can think shall; empty: as it likes
+        self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
+        self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
 
     def has(self, own: str) -> bool:

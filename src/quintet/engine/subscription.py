@@ -17,6 +17,7 @@ from quintet.engine.tailing import Tailing
 
 QUEUE_LIMIT = 1_000
 PAGE = 500
+BATCH = 256
 
 
 def gap_after(cursor: int, marks: Marks, root: str) -> Gap | None:
@@ -116,8 +117,8 @@ class Subscription:
             self.close()
 
     async def batches(self) -> AsyncGenerator[list[Event | Gap]]:
-        """The same, as many at a time as there are: for whoever passes many small ones on. All of a batch counts as
-        handed out."""
+        """The same, as many at a time as there are, within a bound: for whoever passes many small ones on. All of a
+        batch counts as handed out."""
         try:
             await self._look_for_foreign_owner()
             while not self._closed:
@@ -147,12 +148,12 @@ class Subscription:
             await self._wake.wait()
         if self._behind:  # what the queue holds comes after what was lost: the store is next
             return []
-        queue, self._queue = self._queue, deque()
-        while queue and queue[0].seq <= self.cursor:
-            queue.popleft()  # was in a page
-        if queue:
-            self._cursor = queue[-1].seq
-        return [*queue]
+        while self._queue and self._queue[0].seq <= self.cursor:
+            self._queue.popleft()  # was in a page
+        batch: list[Event | Gap] = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
+        if batch and isinstance(batch[-1], Event):
+            self._cursor = batch[-1].seq
+        return batch
 
     def _fall_behind(self, first_lost: int) -> None:
         if self._cursor is None:

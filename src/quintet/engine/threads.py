@@ -68,9 +68,11 @@ class Threads:
         project: str = "",
         metadata: dict[str, Any] | None = None,
         key: ClientKey | None = None,
+        created_ms: int = 0,
     ) -> Thread:
         """A new thread, empty or with given items (a fork's, an imported file's), in one commit. Its project is the
-        one of its directory unless another is said; a key that made one before gives that one."""
+        one of its directory unless another is said; a key that made one before gives that one. `created_ms`: when it
+        was begun elsewhere."""
         now = self._feed.clock.now_ms()
         thread_id = new_id("thr")
         thread = Thread(
@@ -79,7 +81,7 @@ class Threads:
             project=project or (await self._projects.of(settings.cwd)).id,
             profile=self._profiles.named(profile).name,
             settings=settings,
-            created_ms=now,
+            created_ms=created_ms or now,
             updated_ms=now,
             title=self._feed.mask(title)[:TITLE_LENGTH],
             title_final=title_final,
@@ -249,6 +251,11 @@ class Threads:
         """A new thread of that name with these items; `takes_name` where another thread has it until now."""
         items = [msgspec.structs.replace(self._item("", b), ordinal=n) for n, b in enumerate(bodies, start=1)]
         return await self.create(settings, handle=handle, items=items, takes_name=takes_name)
+
+    async def name(self, handle: Handle) -> None:
+        """One more name for the thread it speaks of."""
+        await self._journal.add_handle(handle)
+        await self._feed.mirror(handle.thread)
 
     async def extend(self, thread: str, bodies: Sequence[Body]) -> None:
         """Put these items behind what is there; it must rest."""

@@ -22,6 +22,7 @@ from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, ask_owner, drop_queued,
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.project_policy import ProjectPolicy
+from quintet.engine.recalling import Recalling
 from quintet.engine.running import RunningTurn
 from quintet.engine.runs import PROBE_EVERY_S, Runs, is_end
 from quintet.engine.starter import Starter
@@ -47,6 +48,7 @@ class Turns:
         agents: Agents | None = None,
         results: Results | None = None,
         hooks: AllHooks | None = None,
+        recalling: Recalling | None = None,
     ) -> None:
         found = agents or Agents()
         self._feed = feed
@@ -64,6 +66,7 @@ class Turns:
             agents=found,
             results=results,
             hooks=hooks,
+            recalling=recalling,
         )
 
     async def start(

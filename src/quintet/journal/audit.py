@@ -7,7 +7,7 @@ the file could still forge the whole of it: its head is printed, to be noted els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 from msgspec.structs import replace
@@ -48,29 +48,40 @@ def _fields(row: AuditRow) -> bytes:
 def verify(rows: Reads, expected: str, progress: Progress) -> Verified:
     """The whole chain, and the chain against the events that are still there; `expected` names a row that must be in
     it as it was noted. Changes nothing."""
-    flaws: list[Flaw] = []
+    flaws = _Flaws()
     through = rows.counter().next - 1  # what is written meanwhile is left to the next look
     last: AuditRow | None = None
     count, begun, noted = 0, 0, not expected
-    seen: set[int] = set()
     erased = _Erased()
     for row in _all(rows):
-        flaws += _against(last, row)
-        flaws += _against_event(rows, row, erased)
+        flaws.add(_against(last, row))
+        flaws.add(_against_event(rows, row, erased))
         begun = row.seq if row.number == 1 else begun
         count, last = count + 1, row
-        seen.add(row.seq)
         noted = noted or row.name == expected
         progress("verifying", row.seq, through)
-    flaws += erased.flaws()
+    flaws.add(erased.flaws())
     if last is None:
-        flaws.append(Flaw(0, "the chain is gone: it has not even its first row"))
-    for seq in rows.audited_events(begun, through):
-        if seq not in seen:
-            flaws.append(Flaw(0, f"event {seq} should be in the chain and is not"))
-    if not noted:
-        flaws.insert(0, Flaw(0, f"the chain does not hold the row that was noted as {expected}"))
-    return Verified(count, last, tuple(flaws[:MOST_FLAWS]), max(0, len(flaws) - MOST_FLAWS))
+        flaws.add([Flaw(0, "the chain is gone: it has not even its first row")])
+    missing = rows.unaudited_events(begun, through)
+    flaws.add(Flaw(0, f"event {seq} should be in the chain and is not") for seq in missing)
+    first = [] if noted else [Flaw(0, f"the chain does not hold the row that was noted as {expected}")]
+    listed = [*first, *flaws.listed]
+    return Verified(count, last, tuple(listed[:MOST_FLAWS]), max(0, len(first) + flaws.count - MOST_FLAWS))
+
+
+class _Flaws:
+    """The first of them, and how many there are: of a chain of millions everything may be wrong."""
+
+    def __init__(self) -> None:
+        self.listed: list[Flaw] = []
+        self.count = 0
+
+    def add(self, found: Iterable[Flaw]) -> None:
+        for flaw in found:
+            self.count += 1
+            if self.count <= MOST_FLAWS:
+                self.listed.append(flaw)
 
 
 class _Erased:

@@ -112,6 +112,11 @@ def _compacted(tx: Transaction, where: Thread | None, turn: str, payload: ev.Com
     return payload, None
 
 
+def _recalled(tx: Transaction, where: Thread | None, turn: str, payload: ev.MemoryRecalled, seq: int) -> Kept:
+    _touch(tx, _here(where), recalled=payload.recall)
+    return payload, None
+
+
 def _turn_queued(tx: Transaction, where: Thread | None, turn: str, payload: ev.TurnQueued, seq: int) -> Kept:
     tx.rows.insert_turn(TurnRow(payload.turn, payload.turn.mode))
     _touch(tx, _here(where))
@@ -223,6 +228,7 @@ _PROJECTIONS: dict[type[AnyPayload], Callable[[Transaction, Thread | None, str, 
     ev.ThreadDeleted: _thread_deleted,
     ev.ViewChanged: _view_changed,
     ev.CompactionFinished: _compacted,
+    ev.MemoryRecalled: _recalled,
     ev.TurnQueued: _turn_queued,
     ev.TurnStarted: _turn_started,
     ev.TurnCancelRequested: _cancel_requested,

@@ -118,8 +118,10 @@ class MemoryRows:
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         return [self._audit[n] for n in sorted(self._audit) if n > after][:limit]
 
-    def audited_events(self, after: int, through: int) -> list[int]:
-        return [s for s, row in sorted(self._events.items()) if after < s <= through and KIND_BY_NAME[row.kind].audited]
+    def unaudited_events(self, after: int, through: int) -> Iterator[int]:
+        named = {row.seq for row in self._audit.values()}
+        ours = sorted(seq for seq, row in self._events.items() if KIND_BY_NAME[row.kind].audited)
+        return (seq for seq in ours if after < seq <= through and seq not in named)
 
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         found = sorted(s for s, t in self._checkpoints.items() if s > after and thread in ("", t))

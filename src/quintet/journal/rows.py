@@ -99,8 +99,8 @@ class Reads(Protocol):
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         """Rows of the audit chain by their number."""
 
-    def audited_events(self, after: int, through: int) -> list[int]:
-        """Numbers of the events in this range whose kind belongs into the chain."""
+    def unaudited_events(self, after: int, through: int) -> Iterator[int]:
+        """Numbers of the events in this range whose kind belongs into the chain, and which no row of it names."""
 
     def checkpoints(self, thread: str, after: int) -> list[EventRow]:
         """What was put aside and brought back, in one thread or in all, oldest first."""

@@ -180,8 +180,8 @@ class SqliteRows:
             out.append(AuditRow(number, *given, columns.blob(digest), columns.blob(link)))
         return out
 
-    def audited_events(self, after: int, through: int) -> list[int]:
-        return [row[0] for row in self._run(SQL["audited_events"], (after, through, _AUDITED))]
+    def unaudited_events(self, after: int, through: int) -> Iterator[int]:
+        return (row[0] for row in self._run(SQL["unaudited_events"], (after, through, _AUDITED)))
 
     def thread(self, thread: str) -> Thread | None:
         return self._one("thread", thread, Thread)

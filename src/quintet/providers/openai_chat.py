@@ -61,6 +61,8 @@ class OpenAIChat:
         if model.max_output:
             # OpenAI's own refuse the old name; most others know no other.
             body["max_completion_tokens" if model.thoughts_in_limit else "max_tokens"] = model.max_output
+        if request.effort and model.reasoning:
+            body["reasoning_effort"] = request.effort
         return body | request.options
 
     def parser(self, request: ModelRequest) -> ChatParser:

@@ -56,6 +56,8 @@ class OpenAIResponses:
             ]
         if model.reasoning:
             body["include"] = ["reasoning.encrypted_content"]
+            if request.effort:
+                body["reasoning"] = {"effort": request.effort}
         if model.max_output:
             body["max_output_tokens"] = model.max_output
         body["prompt_cache_key"] = request.thread

@@ -25,6 +25,7 @@ from quintet.providers.well_known import WELL_KNOWN, found_providers, with_addre
 
 if TYPE_CHECKING:
     from quintet.providers.http import HttpProvider
+    from quintet.providers.model_list import Reached
 
 OFFLINE = "offline/offline"
 # Providers that are one thing whatever the model is called, so their name alone is a full reference too.
@@ -187,6 +188,13 @@ class ModelTable:
 
         settings = with_address(self.providers()[name])
         return HttpProvider(name, dialect_of(settings.kind), settings, key, lambda model: self._sent(f"{name}/{model}"))
+
+    def reaching(self, name: str) -> Reached:
+        """Where a provider is asked about itself, also one that only lacks a key."""
+        from quintet.providers.model_list import Reached
+
+        settings = with_address(self.providers()[name])
+        return Reached(settings, self._keys.value(name, settings))
 
     def _sent(self, reference: str) -> ModelInfo:
         """What a request is made by. A vendor's largest output is asked for only on the wire that demands a number:

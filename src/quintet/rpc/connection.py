@@ -31,6 +31,7 @@ from quintet.rpc.writer import Sink, Writer
 
 S = TypeVar("S")
 _PATIENCE_S = 0.05
+_TOGETHER = 64 * 1024
 
 
 class Source(Protocol):
@@ -70,10 +71,13 @@ class Connection(Generic[S]):
         await self._send(messages.encode_notification(method, params))
 
     async def notify_all(self, method: str, many: Sequence[Any]) -> None:
-        """One notification for each of the params, side by side, with one place in the queue for all."""
+        """One notification for each of the params, in order. Small ones lie side by side and take one place."""
         frame = self._dialect.encode
         frames = [frame(body) for body in messages.encode_notifications(method, many)]
-        if frames:
+        if sum(map(len, frames)) > _TOGETHER:
+            for each in frames:
+                await self.writer.send(each)
+        elif frames:
             await self.writer.send(b"".join(frames), len(frames))
 
     def offer(self, method: str, params: Any = UNSET) -> bool:

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from quintet.app import App
-from quintet.domain.errors import QuintetError
-from quintet.domain.model import ModelInfo
+from quintet.config.kward import kward_files
 from quintet.domain.ports import Tool
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.starter import Starter
-from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.house import ME, House, model_of
+from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid
+from quintet.protocols.kward.keeping import Keeping
+from quintet.workspace.exports import write_export
+from quintet.workspace.files import on_disk
 from quintet.workspace.local_disk import LocalDisk
+from quintet.workspace.paths import PathGuard
+from quintet.workspace.project_root import project_root
+from quintet.workspace.skills import Skill, find_skills, given_skills
+
+KEEP_RECENT = 20_000  # tokens of a conversation that a compaction leaves as they are, unless Kward's configuration says
 
 
 def config_dir() -> str:
     """Where Kward keeps everything: around its configuration."""
-    named = os.environ.get("KWARD_CONFIG_PATH", "")
-    return os.path.dirname(os.path.abspath(os.path.expanduser(named))) if named else os.path.expanduser("~/.kward")
+    return kward_files(os.environ).directory
 
 
-def kward_house(app: App, cwd: str) -> House:
-    def info(reference: str) -> ModelInfo | None:
-        try:
-            return app.models.info(reference)
-        except QuintetError:
-            return None
-
+def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
     def starter(tools: Sequence[Tool], *, model: str) -> Starter:
-        return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools)
+        effort = keeping.models.effort()
+        return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools, keep_recent=KEEP_RECENT, effort=effort)
 
     return House(
         app.feed,
@@ -40,39 +42,44 @@ def kward_house(app: App, cwd: str) -> House:
         app.projects,
         files=app.kward_files,
         disk=LocalDisk(),
-        choice=Chosen(app),
+        choice=keeping.models,
+        keeping=keeping,
+        seen=app.hands.seen,
+        export=exporting(str(app.home)),
+        skills=lambda cwd: skills(app, cwd),
+        call_plugin=calling(app),
+        plugins_dir=os.path.expanduser("~/.kward/plugins"),
         starter=starter,
         tools=lambda: app.tools,
         cwd=cwd,
         config_dir=config_dir(),
         mode=strictest(Mode.ALLOW, app.config.policy.mode),
-        info=info,
+        info=keeping.models.info,
         environment=os.environ,
         log=app.log.line,
     )
 
 
-class Chosen:
-    """Plays protocols.kward.house.Choice: what config.toml says."""
+def exporting(home: str) -> Export:
+    guard = PathGuard(home)
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    async def export(path: str, pieces: Iterable[bytes], *, cwd: str, root: str) -> str:
+        place = await on_disk(partial(write_export, guard, path, pieces, cwd=cwd, root=root, force=True))
+        return place.path
 
-    def reference(self) -> str:
-        return ""
+    return export
 
-    def current(self) -> wire.Model:
-        models = self._app.models
-        return model_of(models.default, models.info(models.default), current=True)
 
-    def effort(self) -> str:
-        return ""
+def skills(app: App, cwd: str) -> list[Skill]:
+    """Kward's own go before those of the same name; a project's come last."""
+    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(cwd))}
+    found |= {skill.name: skill for skill in given_skills([os.path.join(config_dir(), "skills")])}
+    return [skill for _, skill in sorted(found.items())]
 
-    def set_model(self, provider: str, model: str) -> None:
-        raise NotImplementedError
 
-    def set_effort(self, effort: str) -> None:
-        raise NotImplementedError
+def calling(app: App) -> CallPlugin:
+    async def call(path: str, source: str, function: str, arguments: list[Any], *, cwd: str, whose: str) -> PluginSaid:
+        commands = app.hands.plugin_commands(strictest(Mode.ALLOW, app.config.policy.mode))
+        return await commands.call(path, source, function, arguments, cwd=cwd, whose=whose)
 
-    def reload(self) -> None:
-        pass
+    return call

@@ -95,6 +95,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
         window=app.window,
+        session=place.session,
         unsupported=flags.unsupported,
         fetch_image=lambda address: _image(app, address),
         commands=Commands(lambda: _skill_commands(app, flags)),

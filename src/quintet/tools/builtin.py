@@ -42,12 +42,14 @@ def builtin_tools(
     search_key: Callable[[], str] = str,
     results: Results | None = None,
     skills_dirs: Sequence[str] = (),
+    seen: Seen | None = None,
 ) -> tuple[Tool, ...]:
     """`home` is Quintet's own directory, which no tool may touch; `environment` is ours, of which children get part;
-    `web_search` is where the person lets us search, with a key that is looked up when it is needed."""
+    `web_search` is where the person lets us search, with a key that is looked up when it is needed;
+    `seen` is what threads know of files."""
     secrets = credential_places(os.environ if environment is None else environment)
     guard = PathGuard(home, secrets)
-    seen = Seen()
+    seen = seen or Seen()
     background = background or Background()
     return (
         ReadTool(guard, seen),

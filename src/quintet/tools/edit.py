@@ -98,7 +98,7 @@ class EditTool:
         """Nobody changes what they have not looked at: the text may say something else than they believe."""
         match self._seen.sight(thread, place.path, content.encode()):
             case Sight.NEVER:
-                raise Invalid(f"{place.shown} was not read in this thread. Read it first, then edit it.")
+                raise Invalid(f"{place.shown} must be read before editing: it was not read in this thread.")
             case Sight.CHANGED:
                 raise Invalid(f"{place.shown} has changed since it was read in this thread. Read it again first.")
 

@@ -18,14 +18,16 @@ from quintet.workspace.handles import replace, write_new
 
 LOCKED_WITHIN_S = 1.5
 _TRY_AGAIN_S = 0.005
+HEAD = 8_192  # bytes
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class DiskMirrorFiles:
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, *, patience_s: float = LOCKED_WITHIN_S) -> None:
         self._run = run
+        self._patience_s = patience_s
 
     @asynccontextmanager
     async def hold(self, path: str) -> AsyncIterator[None]:
@@ -33,7 +35,7 @@ class DiskMirrorFiles:
         os.makedirs(self._run, mode=0o700, exist_ok=True)
         lock = os.open(os.path.join(self._run, f"{name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            end = time.monotonic() + LOCKED_WITHIN_S
+            end = time.monotonic() + self._patience_s
             while not _locked(lock):
                 if time.monotonic() > end:
                     raise TimeoutError(f"another process holds {path}")
@@ -44,6 +46,9 @@ class DiskMirrorFiles:
 
     async def read(self, path: str) -> bytes | None:
         return await asyncio.to_thread(_read, path)
+
+    async def head(self, path: str) -> bytes:
+        return await asyncio.to_thread(_read, path, HEAD) or b""
 
     async def append(self, path: str, data: bytes) -> None:
         await asyncio.to_thread(_append, path, data)
@@ -74,10 +79,10 @@ def _locked(lock: int) -> bool:
     return True
 
 
-def _read(path: str) -> bytes | None:
+def _read(path: str, most: int = -1) -> bytes | None:
     try:
         with os.fdopen(os.open(path, _READ), "rb") as file:
-            return file.read()
+            return file.read(most)
     except FileNotFoundError:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +11,10 @@ import msgspec
 
 from quintet.workspace.credentials import Credentials
 from quintet.workspace.environment import passes
+from quintet.workspace.settings_file import stamp_of
 
 SHORTEST = 8
+LARGEST_FILE = 1024 * 1024
 _STRONG = frozenset(
     {"KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS"}
     | {"CREDENTIAL", "CREDENTIALS", "PAT", "COOKIE", "JWT"}
@@ -30,23 +33,37 @@ class KnownSecrets:
         keys: Iterable[str] = (),
         key_names: Iterable[str] = (),
         credentials: Credentials | None = None,
+        files: Sequence[str] = (),
     ) -> None:
+        """`files` are another program's, in JSON, that hold secrets among other things."""
         named = [environment.get(name, "") for name in key_names]
         self._fixed = _usable([*keys, *named, *_from_environment(environment)])
         self._credentials = credentials
+        self._files = tuple(files)
         self._seen: tuple[object, ...] | None = None
         self._values = self._fixed
 
     def known_values(self) -> Sequence[str]:
         """Longest first, so that a value which holds another is taken out whole."""
-        if self._credentials is None:
+        if self._credentials is None and not self._files:
             return self._values
-        changed = self._credentials.fingerprint()
+        kept = self._credentials.fingerprint() if self._credentials else ()
+        changed = (kept, *map(stamp_of, self._files))
         if changed != self._seen:
             self._seen = changed
-            stored = [value for text in self._credentials.texts() for value in _from_text(text)] if changed else []
-            self._values = _usable([*self._fixed, *stored])
+            texts = [*(self._credentials.texts() if self._credentials and kept else ()), *_json_texts(self._files)]
+            self._values = _usable([*self._fixed, *(value for text in texts for value in _from_text(text))])
         return self._values
+
+
+def _json_texts(paths: Iterable[str]) -> Iterator[str]:
+    """What can be read of them as JSON; of anything else nobody knows which words are secret."""
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):
+            with open(path, "rb") as file:
+                data = file.read(LARGEST_FILE)
+            msgspec.json.decode(data)
+            yield data.decode()
 
 
 def names_secret(name: str) -> bool:

@@ -1,15 +1,21 @@
 """Seen: which content of which file a thread last read or left behind. Bounded; what falls out counts as never seen.
 
-Kept in memory only: after a restart a file is read again before it is changed, which costs a call and no safety.
+Kept in memory only: after a restart a file is read again before it is changed, which costs a call and no safety; or
+somebody who knows what was read says so.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import stat
 from collections import OrderedDict
+from collections.abc import Sequence
 from enum import Enum
 from hashlib import sha256
 from threading import Lock
 
+TEXT_LIMIT = 16 * 1024 * 1024
 THREADS = 256
 PATHS = 1_000  # of one thread
 
@@ -40,6 +46,24 @@ class Seen:
             if len(self._threads) > threads:
                 self._threads.popitem(last=False)
 
+    def copy(self, source: str, target: str) -> None:
+        """Who goes on where another left off knows what that one knew."""
+        with self._lock:
+            if source in self._threads:
+                self._threads[target] = OrderedDict(self._threads[source])
+
+    def forget(self, thread: str) -> None:
+        with self._lock:
+            self._threads.pop(thread, None)
+
+    async def recall(self, thread: str, used: Sequence[tuple[str, int]]) -> None:
+        """(path, when) of what the thread last read or wrote, perhaps in another process: what has not been touched
+        since counts as seen."""
+        for path, at_ms in used[-self._limits[1] :]:
+            content = await asyncio.to_thread(_untouched, path, at_ms)
+            if content is not None:
+                self.note(thread, path, content)
+
     def sight(self, thread: str, path: str, content: bytes) -> Sight:
         """What the thread knows of a file that now holds this."""
         with self._lock:
@@ -48,3 +72,14 @@ class Seen:
         if noted is None:
             return Sight.NEVER
         return Sight.CURRENT if noted == sha256(content).digest() else Sight.CHANGED
+
+
+def _untouched(path: str, since_ms: int) -> bytes | None:
+    """The content of a regular file that has not been written to since; else nothing."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            now = os.fstat(file.fileno())
+            same = stat.S_ISREG(now.st_mode) and now.st_mtime_ns // 1_000_000 <= since_ms and now.st_size <= TEXT_LIMIT
+            return file.read() if same else None
+    except (OSError, ValueError):
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import uuid
 from pathlib import Path
 from typing import Any
@@ -395,6 +396,9 @@ def test_a_skill_of_a_given_directory_is_a_command_under_its_own_name(tmp_path: 
         heard = wire.prompt("/skill:test at once")
         assert kinds(heard) == ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd", "reply"]
         assert payloads(heard, "TurnBegin")[0]["user_input"] == "/skill:test at once"
+    (context,) = (tmp_path / "home" / "share" / "sessions").glob("*/s/context.jsonl")
+    rows = [json.loads(line) for line in context.read_text().splitlines()]
+    assert [row["content"] for row in rows if row["role"] == "user"] == [f"{words}\n\nUser request:\nat once"]
 
 
 @pytest.mark.req("wire:S18", "wire:S83")
@@ -429,3 +433,97 @@ def test_a_login_of_kimis_own_is_told_in_the_log(tmp_path: Path) -> None:
     log = (tmp_path / "home" / "quintet.log").read_text()
     assert "scripted_provider logs in with OAuth" in log
     assert "KIMI_API_KEY" in log
+
+
+def error(code: int, message: str) -> dict[str, Any]:
+    return {"code": code, "message": message, "data": None}
+
+
+@pytest.mark.req("wire:S06", "wire:S07", "wire:S09", "wire:S11", "wire:S12", "wire:S13", "wire:S29", "wire:S101")
+def test_errors_are_the_whole_objects_that_clients_compare(tmp_path: Path) -> None:
+    script = f"text: step1\n{call('Shell', {'command': 'echo hi'})}"
+    with client(tmp_path, script, "text: done") as wire:
+        for line, answer in (
+            (b"{not-json}", error(-32700, "Invalid JSON format")),
+            (b'{"jsonrpc": "2.1", "id": "bad"}', error(-32600, "Invalid request")),
+        ):
+            wire.raw(line)
+            assert wire.next() == {"jsonrpc": "2.0", "id": None, "error": answer}
+        idle = "No agent turn is in progress"
+        for message, answer in (
+            ({"method": "nope"}, error(-32601, "Unexpected method received: nope")),
+            ({"method": "prompt", "params": {}}, error(-32602, "Invalid parameters for method `prompt`")),
+            ({"method": "cancel"}, error(-32000, idle)),
+            ({"method": "steer", "params": {"user_input": "do something"}}, error(-32000, idle)),
+        ):
+            wire.send(id="bad", **message)
+            assert wire.next() == {"jsonrpc": "2.0", "id": "bad", "error": answer}
+        assert wire.initialize("1.1", capabilities={"supports_question": True})["result"]["capabilities"] == {
+            "supports_question": True
+        }
+        wire.send(id="p", method="prompt", params={"user_input": "line1\nline2"})
+        before = wire.until(lambda m: m.get("method") == "request")
+        assert payloads(before, "TurnBegin") == [{"user_input": "line1\nline2"}]
+        wire.send(id="second", method="prompt", params={"user_input": "second"})
+        refused = wire.reply("second")[-1]
+        assert refused["error"] == error(-32000, "An agent turn is already in progress")
+        wire.send(id="steer", method="steer", params={"user_input": "also do this"})
+        assert wire.reply("steer")[-1]["result"] == {"status": "steered"}
+        wire.answer(before[-1], response="approve")
+        heard = wire.reply("p")
+        assert heard[-1]["result"] == FINISHED
+        assert payloads(heard, "SteerInput") == [{"user_input": "also do this"}]
+        wire.signal(signal.SIGINT)
+        assert wire.rest() == []
+        assert wire.ended() == (0, "")
+
+
+@pytest.mark.req("wire:S40", "wire:S41", "wire:S42", "wire:S46")
+def test_simulated_failures_of_the_provider_are_its_errors_and_the_next_prompt_works(tmp_path: Path) -> None:
+    failures = ("error: 401 Token expired", "error: connection Server unreachable", "error: 500 Internal server error")
+    once = {"max_retries_per_step": 1}
+    with client(tmp_path, *failures, "text: better", flags=("--yolo",), loop_control=once) as wire:
+        for _ in failures:
+            heard = wire.prompt("hello")
+            assert kinds(heard) == ["TurnBegin", "StepBegin", "StepInterrupted", "TurnEnd", "reply"]
+            assert heard[-1]["error"]["code"] == -32003
+        assert spoken(wire.prompt("hello")) == "better"
+
+
+@pytest.mark.req("wire:S28", "wire:S82")
+def test_a_conversation_is_compacted_cleared_and_planned_as_clients_compare_it(tmp_path: Path) -> None:
+    said = (
+        "text: hello\nusage: input_other=10 output=5",
+        "text: summary\nusage: input_other=50 output=20",
+        "text: planned",
+    )
+    nothing = dict.fromkeys(
+        (
+            "context_usage",
+            "context_tokens",
+            "max_context_tokens",
+            "token_usage",
+            "message_id",
+            "plan_mode",
+            "mcp_status",
+        )
+    )
+    with client(tmp_path, *said, flags=("--yolo",)) as wire:
+        wire.initialize("1.1", capabilities={"supports_plan_mode": True})
+        wire.prompt("hi")
+        heard = wire.prompt("/compact")
+        told_in_order = ["TurnBegin", "CompactionBegin", "CompactionEnd", "ContentPart", "StatusUpdate", "TurnEnd"]
+        assert kinds(heard) == [*told_in_order, "reply"]
+        assert spoken(heard) == "The context has been compacted."
+        (status,) = payloads(heard, "StatusUpdate")
+        assert status["context_usage"] > 0
+        assert (status["token_usage"], status["plan_mode"]) == (None, None)
+        heard = wire.prompt("/clear")
+        assert kinds(heard) == ["TurnBegin", "ContentPart", "StatusUpdate", "TurnEnd", "reply"]
+        assert spoken(heard) == "The context has been cleared."
+        cleared = {"context_usage": 0.0, "context_tokens": 0, "max_context_tokens": 100_000}
+        assert payloads(heard, "StatusUpdate") == [nothing | cleared]
+        event, answer = wire.call("set_plan_mode", enabled=True)
+        assert event["params"] == {"type": "StatusUpdate", "payload": nothing | {"plan_mode": True}}
+        assert answer["result"] == {"status": "ok", "plan_mode": True}
+        assert payloads(wire.prompt("hello"), "StatusUpdate") == [nothing | {"plan_mode": True}]

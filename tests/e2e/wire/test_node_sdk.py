@@ -162,11 +162,12 @@ def test_another_setting_starts_it_anew_and_the_session_goes_on(tmp_path: Path) 
 
 @pytest.mark.req("wire:S18", "wire:S83", "wire:S84", "wire:S90", "wire:S91")
 def test_a_hook_of_the_program_blocks_and_the_turn_can_be_played_again(tmp_path: Path) -> None:
-    client = sdk(tmp_path, WRITES)
-    came = client.play("hooks", matcher="Shell", session=str(uuid.uuid4()))
+    client, session = sdk(tmp_path, WRITES), str(uuid.uuid4())
+    came = client.play("hooks", matcher="Shell", session=session)
     assert came["greeting"]["hooks"]["configured"] == {"PreToolUse": 1}
     (asked,) = came["asked"]
     assert (asked["event"], asked["target"], asked["subscription_id"]) == ("PreToolUse", "Shell", "h")
+    assert asked["input_data"]["session_id"] == session
     (turn,) = came["turns"]
     assert [e["type"] for e in turn["events"] if e["type"].startswith("Hook")] == ["HookTriggered", "HookResolved"]
     assert all_of(turn, "HookResolved")[0]["action"] == "block"

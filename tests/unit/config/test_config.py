@@ -153,7 +153,7 @@ def test_no_file_is_the_defaults(tmp_path):
         ("[providers.a]\nbase_url = 'x'", "providers.a needs `kind`. Add `kind = …`"),
         ("[providers]\na = 1", "`providers.a` must be a table. Write it as [providers.a]"),
         ("limits = 1", "`limits` must be a table"),
-        ("memory = 1", "`memory`: expected `table`, got `int`"),
+        ("embeddings = 1", "`embeddings`: expected `table`, got `int`"),
         ("[policy]\nmode = 'yolo'", "Use one of read-only, ask, allow."),
         ("[policy.rules]\n'shell' = 'maybe'", "Use one of allow, ask, deny."),
         ("[sandbox]\nmode = 'on'", "Use one of auto, off."),

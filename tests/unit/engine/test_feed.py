@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quintet.domain.errors import StorageDamaged, TimedOut
-from quintet.domain.event import Draft, ThreadUpdated
+from quintet.domain.event import Delta, Draft, Event, ThreadUpdated
 from quintet.engine.tailing import FAST_S, SLOW_S
 from quintet.engine.unbroken import unbroken
 from tests.fakes.engine import House, Process
@@ -206,3 +206,15 @@ async def test_unbroken_work_keeps_a_timeout_a_timeout() -> None:
 
     with pytest.raises(TimeoutError):
         await caller()
+
+
+async def test_the_engines_own_parts_hear_every_fact_and_no_delta(one: Process) -> None:
+    thread = await one.thread()
+    heard: list[Event] = []
+    stop = one.feed.handle(heard.append)
+    with one.feed.watching(lambda e: isinstance(e.payload, Delta)) as seen:
+        await one.run(thread, "repeat: 40 text: x")
+        assert not seen.done()
+    stop()
+    said = await one.events(thread)
+    assert [e for e in heard if e.thread == thread] == [e for e in said if not isinstance(e.payload, Delta)][1:]

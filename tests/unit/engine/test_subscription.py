@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from quintet.domain.event import KIND_BY_NAME, Draft, Durability, Event, Gap, ThreadUpdated
 from quintet.domain.turn import TurnState
-from quintet.engine.subscription import QUEUE_LIMIT, Subscription, replay
+from quintet.engine.subscription import BATCH, PAGE, QUEUE_LIMIT, Subscription, facts, replay
 from tests.fakes.engine import House, Process
 from tests.fakes.waiting import soon
 
@@ -70,6 +71,23 @@ async def test_a_reader_that_fell_behind_while_reading_live_goes_back_to_the_sto
         wanted = (await lone.events(thread))[1:]
         got += await rest(reader, wanted[-1].seq)
     assert [e.seq for e in got if isinstance(e, Event)] == [e.seq for e in wanted]
+
+
+async def test_a_reader_that_waits_when_its_queue_overflows_reads_what_was_lost_first(lone: Process) -> None:
+    """More than its queue takes is published, and more after that, before it is its turn."""
+    thread = await lone.thread()
+    with lone.feed.follow(0, root=thread) as subscription:
+        reader = aiter(subscription)
+        before = await rest(reader, (await lone.events(thread))[-1].seq)
+        waiting = asyncio.ensure_future(anext(reader))
+        await asyncio.sleep(0)
+        lone.feed._subscriptions.discard(subscription)
+        await write(lone, thread, QUEUE_LIMIT + 6)
+        wanted = await lone.events(thread)
+        subscription.offer(wanted[len(before) : -5])
+        subscription.offer(wanted[-5:])
+        got = [*before, await soon(waiting), *await rest(reader, wanted[-1].seq)]
+    assert got == wanted
 
 
 async def test_a_reader_that_overflows_while_it_reads_its_last_page_misses_nothing(lone: Process) -> None:
@@ -204,3 +222,77 @@ async def test_a_closed_reader_is_forgotten(house: House) -> None:
     subscription.close()
     assert not one.feed._subscriptions
     assert one.feed.tailing.interval_s() is None
+
+
+async def batch_of(reader: AsyncIterator[list[Event | Gap]]) -> list[Event | Gap]:
+    return await soon(anext(reader))
+
+
+async def test_batches_are_what_there_is_within_their_bound(lone: Process) -> None:
+    thread = await lone.thread()
+    with lone.feed.follow(root=thread) as subscription:
+        reader = aiter(subscription.batches())
+        await write(lone, thread, BATCH + 3)
+        await write(lone, thread, 1)
+        wanted = await lone.events(thread)
+        wanted = wanted[-BATCH - 4 :]
+        assert await batch_of(reader) == wanted[:BATCH]
+        assert subscription.cursor == wanted[BATCH - 1].seq
+        assert await batch_of(reader) == wanted[BATCH:]
+        await write(lone, thread, 1)
+        assert len(await batch_of(reader)) == 1
+
+
+@pytest.mark.req("mechanisms:M1.publisher", "reliability:R6")
+async def test_a_slow_reader_of_batches_that_overflows_misses_nothing(one: Process) -> None:
+    thread = await one.thread()
+    chance = random.Random(11)
+    with one.feed.follow(0, root=thread) as subscription:
+        reader = aiter(subscription.batches())
+        got: list[Event | Gap] = []
+        for _ in range(20):
+            await write(one, thread, chance.choice([1, 7, 300, 501, 999, 1_001]))
+            assert len(subscription._queue) <= QUEUE_LIMIT
+            if chance.random() < 0.6:
+                got += await batch_of(reader)
+        wanted = await one.events(thread)
+        while got[-1] != wanted[-1]:
+            got += await batch_of(reader)
+    assert got == wanted
+
+
+@pytest.mark.req("mechanisms:M1.gap")
+async def test_a_gap_comes_before_the_events_of_its_batch(one: Process) -> None:
+    thread = await one.thread()
+    await one.run(thread, "repeat: 5 text: x")
+    await one.journal.prune(now_ms=one.clock.now_ms() + 1_000, grace_s=0)
+    wanted = await one.events(thread)
+    with one.feed.follow(0, root=thread) as subscription:
+        first = await batch_of(aiter(subscription.batches()))
+    assert isinstance(first[0], Gap)
+    assert first[1:] == wanted
+
+
+async def test_the_facts_of_a_thread_are_all_it_said_without_its_deltas(one: Process) -> None:
+    thread, other = await one.thread(), await one.thread()
+    await write(one, thread, PAGE + 3)
+    await one.run(thread, "repeat: 1200 text: x")
+    await one.run(other, "text: y")
+    await write(one, thread, 2)
+    wanted = [e for e in await one.events(thread) if KIND_BY_NAME[e.kind].durability is Durability.FACT]
+    assert len(wanted) > PAGE
+    assert [e async for e in facts(one.journal, 0, thread)] == wanted
+    assert [e async for e in facts(one.journal, wanted[3].seq, thread)] == wanted[4:]
+    assert [e async for e in facts(one.journal, wanted[-1].seq, thread)] == []
+
+
+async def test_facts_are_those_of_now_however_much_is_added_while_they_are_read(lone: Process) -> None:
+    thread = await lone.thread()
+    await write(lone, thread, 2 * PAGE)
+    wanted = await lone.events(thread)
+    got = []
+    async for event in facts(lone.journal, 0, thread):
+        got.append(event)
+        if len(got) % 300 == 0:
+            await write(lone, thread, 5)
+    assert got == wanted

@@ -17,6 +17,7 @@ from quintet.domain.errors import NotFound
 from quintet.domain.event import KINDS, Draft
 from quintet.domain.grant import Scope
 from quintet.domain.thread import Thread
+from quintet.journal.audit import MOST_FLAWS
 from quintet.journal.codec import encode
 from quintet.journal.opening import open_journal
 from quintet.journal.packing import unpacked
@@ -167,6 +168,24 @@ async def test_every_tampering_is_found(files: Processes, name: str) -> None:
     _change(files.home, tamper)
     found = await (await files.another()).verify_audit()
     assert any(words in flaw.words for flaw in found.flaws), found.flaws
+
+
+@pytest.mark.req("security:S53")
+async def test_of_many_flaws_the_first_are_listed_and_all_are_counted(files: Processes) -> None:
+    await filled(await files.another(), turns=8)
+    await files.close()
+    assert files.home is not None
+    _change(files.home, lambda raw: raw.execute("DELETE FROM audit WHERE number > 2"))
+    journal = await files.another()
+    found = await journal.verify_audit("9:noted")
+    missing = list(await journal.store.read(lambda rows: list(rows.unaudited_events(0, 1 << 60))))
+    assert len(missing) > MOST_FLAWS
+    assert "noted" in found.flaws[0].words
+    assert [flaw.words for flaw in found.flaws[1:3]] == [
+        f"event {seq} should be in the chain and is not" for seq in missing[:2]
+    ]
+    assert len(found.flaws) == MOST_FLAWS
+    assert found.more_flaws == len(missing) + 1 - MOST_FLAWS
 
 
 def _change(home: Path, tamper: Tamper) -> None:

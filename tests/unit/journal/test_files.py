@@ -18,6 +18,7 @@ from quintet.domain.ids import new_id
 from quintet.domain.interaction import Approval
 from quintet.domain.thread import ThreadQuery
 from quintet.journal.owners import living
+from quintet.journal.sqlite import PENDING_DELTAS
 from quintet.journal.statements import SQL
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.homes import database, filled, opened, watch_syncs
@@ -207,7 +208,7 @@ async def test_room_waits_until_the_writer_has_caught_up(tmp_path: Path) -> None
         journal.push([text_delta("itm_1", n, "x")], lease)
     assert journal.store._pending == 5000  # type: ignore[attr-defined]
     await asyncio.wait_for(journal.room(), 10)
-    assert journal.store._pending <= 1024  # type: ignore[attr-defined]
+    assert journal.store._pending <= PENDING_DELTAS  # type: ignore[attr-defined]
     await journal.close()
 
 

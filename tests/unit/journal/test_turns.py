@@ -301,6 +301,26 @@ async def test_pushed_deltas_keep_their_place_among_other_writes(journal: Stored
     assert {e.turn for e in tail} == {lease.turn}
 
 
+async def test_deltas_of_two_turns_pushed_in_one_breath_keep_their_order(journal: StoredJournal) -> None:
+    one, first = await started(journal)
+    other, second = await started(journal)
+    before = await everything(journal)
+    for n in range(100):
+        journal.push([text_delta("itm_1", n, "x")], first)
+        if n % 3 == 0:
+            journal.push([text_delta("itm_2", n, "y"), Draft(ev.ReasoningDelta("itm_3", n, "z"))], second)
+    await journal.append([], lease=first)
+    said_then = (await everything(journal))[len(before) :]
+    wanted = []
+    for n in range(100):
+        wanted += [(one.id, first.turn, ev.TextDelta("itm_1", n, "x"))]
+        if n % 3 == 0:
+            wanted += [(other.id, second.turn, ev.TextDelta("itm_2", n, "y"))]
+            wanted += [(other.id, second.turn, ev.ReasoningDelta("itm_3", n, "z"))]
+    assert [(e.thread, e.turn, e.payload) for e in said_then] == wanted
+    assert [e.seq for e in said_then] == sorted({e.seq for e in said_then})
+
+
 async def test_a_push_with_a_lost_lease_shows_at_the_next_room_or_append(journal: StoredJournal) -> None:
     _, lease = await started(journal)
     _, other = await started(journal)

@@ -279,3 +279,21 @@ async def test_connections_are_used_again_and_closed(kind: ProviderKind) -> None
         await soon(all_chunks(provider, request_of([user_text("go")])))  # closed is not broken
         assert server.connections == 2
         await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (ProviderKind.OPENAI_RESPONSES, {"reasoning": {"effort": "high"}}),
+        (ProviderKind.OPENAI_CHAT, {"reasoning_effort": "high"}),
+        (ProviderKind.ANTHROPIC, {}),
+    ],
+    ids=str,
+)
+def test_how_hard_a_model_shall_think_is_said_to_those_that_think(kind: ProviderKind, said: dict[str, object]) -> None:
+    request = ModelRequest("m", "", (), (), "thr_1", effort="high")
+    plain = ModelRequest("m", "", (), (), "thr_1")
+    for thinks in (True, False):
+        info = ModelInfo("p/m", reasoning=thinks)
+        without = dialect_of(kind).body(plain, info)
+        assert dialect_of(kind).body(request, info) == without | (said if thinks else {})

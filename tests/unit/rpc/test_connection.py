@@ -304,3 +304,28 @@ async def test_after_thousands_of_malformed_inputs_each_next_valid_request_is_an
             while (got := await client.receive())["id"] != "ok":
                 assert "error" in got or got["id"] == 1
             assert got == {"jsonrpc": "2.0", "id": "ok", "result": {}}
+
+
+# Many at once
+
+
+@pytest.mark.parametrize("size", [1, 3_000], ids=["small", "large"])
+async def test_notifications_that_are_sent_together_arrive_one_by_one_in_their_order(family: Family, size: int) -> None:
+    words = [f"{n} " + "x" * size for n in range(60)]
+    words[7] = "half a character: \ud800"
+
+    @family.method("start", summary="Tell much.")
+    async def start(call: Call[Any], params: Any) -> str:
+        await call.connection.notify("said", {"w": "first"})
+        await call.connection.notify_all("said", [{"w": each} for each in words])
+        await call.connection.notify_all("said", [])
+        await call.connection.notify("said", {"w": "last"})
+        return "done"
+
+    async with connected(family) as client:
+        await client.send(id=1, method="start")
+        heard = [await client.receive() for _ in range(len(words) + 2)]
+        assert (await client.receive())["result"] == "done"
+    words[7] = "half a character: \N{REPLACEMENT CHARACTER}"
+    assert [m["params"]["w"] for m in heard] == ["first", *words, "last"]
+    assert {m["method"] for m in heard} == {"said"}

@@ -206,3 +206,32 @@ async def test_a_real_pipe_nobody_reads_fills_up_without_blocking_the_loop_and_l
         got += chunk
     os.close(reading)
     assert bytes(got) == b"".join(b"%07d\n" % number + b"." * 2000 for number in range(sent))
+
+
+@pytest.mark.req("reliability:R6")
+async def test_frames_that_are_sent_together_count_each_and_wait_together() -> None:
+    sink = Gate()
+    writer = Writer(sink, max_frames=10)
+    await writer.send(b"1234", 4)
+    await writer.send(b"5678", 4)
+    waiting = asyncio.create_task(writer.send(b"abc", 3))
+    after = asyncio.create_task(writer.send(b"d"))
+    await settle()
+    assert writer.held == (8, 8)
+    assert not waiting.done()
+    sink.open.set()
+    await within(asyncio.gather(waiting, after))
+    await within(writer.drain())
+    assert b"".join(sink.writes) == b"12345678abcd"
+    assert writer.held == (0, 0)
+
+
+@pytest.mark.req("reliability:R6")
+async def test_more_frames_than_the_bound_are_sent_together_only_alone() -> None:
+    sink = Gate()
+    writer = Writer(sink, max_frames=10)
+    await writer.send(b"x" * 11, 11)
+    assert not writer.offer(b"y")
+    sink.open.set()
+    await within(writer.drain())
+    assert sink.writes == [b"x" * 11]

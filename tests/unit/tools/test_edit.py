@@ -125,7 +125,7 @@ async def test_missing_binary_and_foreign_text_are_told(tools, workspace):
 async def test_a_file_this_thread_has_not_read_is_refused(tools, use, workspace, scope):
     (workspace / "a").write_text("old")
     call = {"path": "a", "edits": [edit("old", "new")]}
-    with pytest.raises(Invalid, match=r"was not read in this thread\. Read it first"):
+    with pytest.raises(Invalid, match=r"must be read before editing: it was not read in this thread"):
         await tools["edit"].prepare(call, scope)
     await use("read", path="a")
     with pytest.raises(Invalid, match="was not read in this thread"):

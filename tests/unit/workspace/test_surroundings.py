@@ -13,7 +13,7 @@ from quintet.domain.surroundings import Instructions, SkillLine, Surroundings
 from quintet.engine.agents import CODER
 from quintet.engine.prompt import PROJECT_WORDS, system_text
 from quintet.workspace.instruction_files import FILE_LIMIT, TOGETHER
-from quintet.workspace.surroundings import MEMORY_LIMIT, SKILLS_NAMED, WorkspaceSurroundings
+from quintet.workspace.surroundings import SKILLS_NAMED, WorkspaceSurroundings
 
 
 @pytest.fixture
@@ -153,21 +153,16 @@ async def test_the_facts_are_where_we_are_and_no_time(home: Path, project: Path)
     }
 
 
-async def test_skills_and_memory_are_bounded_and_what_is_left_out_is_said(home: Path, project: Path) -> None:
-    class Memory:
-        async def recall(self, cwd: str) -> str:
-            return "m" * (MEMORY_LIMIT + 5)
-
+async def test_skills_are_bounded_and_what_is_left_out_is_said(home: Path, project: Path) -> None:
     for n in range(SKILLS_NAMED + 3):
         (home / "skills" / f"s{n:03}").mkdir(parents=True)
         (home / "skills" / f"s{n:03}" / "SKILL.md").write_text(f"skill {n}")
     (project / ".quintet" / "skills" / "a").mkdir(parents=True)
     (project / ".quintet" / "skills" / "a" / "SKILL.md").write_text("theirs")
-    around = await look(home, project, memory=Memory())
+    around = await look(home, project)
     assert len(around.skills) == SKILLS_NAMED
     assert around.skills[0] == SkillLine("a", "theirs", of_project=True)
-    assert len(around.memory) == MEMORY_LIMIT
-    assert [words.split(" ")[0] for words in around.left_out] == ["4", "5"]
+    assert [words.split(" ")[0] for words in around.left_out] == ["4"]
     text = system_text(CODER, around)
     assert "- a (of the project): theirs" in text
     assert "# Left out here" in text

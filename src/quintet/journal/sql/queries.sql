@@ -86,9 +86,9 @@ SELECT number, seq, kind, at_ms, thread, digest, link FROM audit ORDER BY number
 SELECT number, seq, kind, at_ms, thread, digest, link FROM audit WHERE number > ? ORDER BY number LIMIT ?
 -- name: insert_audit
 INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)
--- name: audited_events
+-- name: unaudited_events
 SELECT seq FROM events WHERE seq > ? AND seq <= ? AND kind IN (SELECT code FROM kinds WHERE name IN (SELECT value FROM json_each(?)))
-ORDER BY seq
+AND seq NOT IN (SELECT seq FROM audit) ORDER BY seq
 -- name: has_audit
 SELECT 1 FROM sqlite_schema WHERE name = 'audit'
 -- name: has_checkpoints

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any
 
-from quintet.domain.item import ImagePart
+from quintet.domain.item import ImagePart, named_image
 from quintet.protocols.kward.errors import BadArgument
 
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -33,7 +33,8 @@ def _image(given: Any) -> ImagePart:
     if isinstance(size, int | float) and not isinstance(size, bool) and size > LARGEST:
         raise BadArgument("Image attachment is too large")
     data = _data(given.get("data"))
-    return ImagePart(media_type, data)
+    name = given.get("name")
+    return named_image(media_type, data, name)
 
 
 def _data(given: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quintet.domain.turn import Mode
+from quintet.engine.calendar import UNITS, USUAL
 from quintet.protocols.kward.attachments import LARGEST, MEDIA_TYPES
 from quintet.protocols.kward.house import House
 
@@ -121,6 +122,60 @@ def runtime_settings(house: House) -> Group:
     }
 
 
+def models(house: House) -> Group:
+    return {
+        "supported": True,
+        "methods": ["models/list", "models/current", "models/set", "reasoning/set", "openrouter/catalog"],
+        "fields": ["provider", "id", "name", "reasoning", "reasoningEffort", "contextWindow"],
+        "scopedModels": False,
+    }
+
+
+def auth(house: House) -> Group:
+    names = (
+        "status providers loginWithApiKey logoutProvider loginWithOAuth startOpenAILogin submitOpenAICode loginStatus"
+    )
+    return {
+        "supported": True,
+        "providerFormat": "tauren-auth-v1",
+        "methods": [f"auth/{name}" for name in names.split()],
+        "oauthProviders": ["openai"],
+        "apiKeyProviders": ["openrouter"],
+        "logout": True,
+    }
+
+
+def memory(house: House) -> Group:
+    names = "status enable disable autoSummary/enable autoSummary/disable list add addCore forget promote inspect why"
+    return {
+        "supported": True,
+        "optIn": True,
+        "defaultEnabled": False,
+        "autoSummaryDefaultEnabled": False,
+        "promptInjection": "interactive",
+        "storage": {"core": "json", "soft": "jsonl", "events": "jsonl"},
+        "methods": [*(f"memory/{name}" for name in names.split()), "memory/summarize"],
+    }
+
+
+def logging(house: House) -> Group:
+    telemetry = house.keeping.telemetry
+    return {
+        "supported": True,
+        "defaultEnabled": False,
+        "methods": ["logging/stats"],
+        "stats": {"supported": True, "method": "logging/stats", "defaultRange": USUAL, "units": list(UNITS)},
+        "usageCsv": NO,
+        "config": "logging",
+        "envPrefix": "KWARD_LOGGING",
+        "directory": telemetry.log.directory,
+        "format": "jsonl",
+        "categories": list(telemetry.categories()),
+        "rotation": {"maxBytes": 10 * 1024 * 1024, "retention": "manual"},
+        "content": "redacted-metadata-only",
+    }
+
+
 def commands(house: House) -> Group:
     return {
         "supported": True,
@@ -194,14 +249,18 @@ GROUPS: dict[str, Callable[[House], Group]] = {
     "turns": turns,
     "events": events,
     "attachments": attachments,
+    "models": models,
     "runtime": runtime,
     "runtimeSettings": runtime_settings,
+    "auth": auth,
+    "memory": memory,
     "commands": commands,
     "startupResources": startup_resources,
     "extensionUi": extension_ui,
     "composer": composer,
     "security": security,
     "export": export,
+    "logging": logging,
 }
 
 

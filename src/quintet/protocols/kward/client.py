@@ -25,11 +25,11 @@ class Opened:
         self.place = place
         self.order = asyncio.Lock()  # what names one session takes effect in the order it came
         self.turns: list[Running] = []  # that have not ended, the running one first
-        self.compacting = False
+        self.compacting = 0
 
     @property
     def busy(self) -> bool:
-        return bool(self.turns) or self.compacting
+        return bool(self.turns or self.compacting)
 
 
 class Client:

@@ -5,8 +5,8 @@ Each family of methods is a module with its rows; it reaches everything through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from msgspec import UNSET, UnsetType
 
@@ -14,6 +14,7 @@ from quintet.domain.errors import QuintetError
 from quintet.domain.model import ModelInfo
 from quintet.domain.ports import Tool
 from quintet.domain.principal import local
+from quintet.domain.thread import Thread
 from quintet.domain.turn import Mode
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
@@ -23,14 +24,25 @@ from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.protocols.kward import models as wire
+from quintet.protocols.kward.keeping import Keeping
 from quintet.protocols.kward.kward_tools import ROWS
 from quintet.protocols.kward.session_files import SessionFiles
+from quintet.protocols.kward.used_files import used_files
 
 ME = local("kward")
 
 
 class MakeStarter(Protocol):
     def __call__(self, tools: Sequence[Tool], *, model: str) -> Starter: ...
+
+
+class FileSeen(Protocol):
+    @property
+    def path(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def modified_ms(self) -> int: ...
 
 
 class Disk(Protocol):
@@ -43,6 +55,35 @@ class Disk(Protocol):
     async def modified_ms(self, path: str) -> int | None:
         """None where there is no such file."""
 
+    async def files(self, directory: str) -> Sequence[FileSeen]:
+        """The regular ones in it; nothing where there is no such directory."""
+
+    async def text(self, path: str, most: int) -> str | None:
+        """The beginning of a regular file of the person's own; None for anything else."""
+
+
+class PluginSaid(Protocol):
+    @property
+    def printed(self) -> str: ...
+    @property
+    def returned(self) -> Any: ...
+
+
+class CallPlugin(Protocol):
+    async def __call__(
+        self, path: str, source: str, function: str, arguments: list[Any], *, cwd: str, whose: str
+    ) -> PluginSaid:
+        """In a child of its own, confined."""
+
+
+class ReadFiles(Protocol):
+    """Which files a thread has read, so that it may change them."""
+
+    def copy(self, source: str, target: str) -> None: ...
+    def forget(self, thread: str) -> None: ...
+    async def recall(self, thread: str, used: Sequence[tuple[str, int]]) -> None:
+        """(absolute path, when it was last read or written)."""
+
 
 class Choice(Protocol):
     """Which model the client's turns use, and how hard it thinks."""
@@ -54,12 +95,28 @@ class Choice(Protocol):
     def effort(self) -> str:
         """Of its thoughts, in a word; empty where nothing was said."""
 
-    def set_model(self, provider: str, model: str) -> None:
-        """BadArgument for what cannot be."""
+    async def set_model(self, provider: str, model: str) -> None:
+        """From the next turn on, also of later processes. No provider: the same one. BadArgument for what cannot be."""
 
-    def set_effort(self, effort: str) -> None: ...
-    def reload(self) -> None:
+    async def set_effort(self, effort: str) -> None: ...
+    async def reload(self) -> None:
         """Read anew what was configured."""
+
+
+class SkillSeen(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def directory(self) -> str: ...
+    @property
+    def of_project(self) -> bool: ...
+
+
+class Export(Protocol):
+    async def __call__(self, path: str, pieces: Iterable[bytes], *, cwd: str, root: str) -> str:
+        """Write this file below the root, whole or not at all; where it is. Invalid for a path that is not theirs."""
 
 
 class House:
@@ -74,11 +131,18 @@ class House:
         files: SessionFiles,
         disk: Disk,
         choice: Choice,
+        keeping: Keeping,
+        seen: ReadFiles,
+        export: Export,
+        skills: Callable[[str], Sequence[SkillSeen]],
+        call_plugin: CallPlugin,
+        plugins_dir: str,
         starter: MakeStarter,
         tools: Callable[[], Sequence[Tool]],
         cwd: str,
         config_dir: str,
         mode: Mode = Mode.ALLOW,
+        compacts: bool = True,
         info: Callable[[str], ModelInfo | None] = lambda reference: None,
         environment: Mapping[str, str] | None = None,
         log: Callable[[str], None] = lambda line: None,
@@ -88,14 +152,25 @@ class House:
         self.files = files
         self.disk = disk
         self.choice = choice
+        self.keeping = keeping
+        self.seen = seen
+        self.export = export
+        self.skills = skills  # for whoever works in this directory
+        self.call_plugin = call_plugin
+        self.plugins_dir = plugins_dir
         self._starter = starter
         self._tools = tools
         self.cwd = cwd  # where the process was started
         self.config_dir = config_dir
         self.mode = mode  # how much a turn begun here may do at most
+        self.compacts = compacts  # long conversations are made shorter by themselves
         self.info = info
         self.environment = environment or {}
         self.log = log
+
+    async def recall(self, thread: Thread) -> None:
+        """A session that is opened again may change what it had read."""
+        await self.seen.recall(thread.id, used_files(thread, await self.threads.items(thread.id)))
 
     def tools(self) -> list[Tool]:
         """Ours, under Kward's names where it has one."""
@@ -103,11 +178,15 @@ class House:
         found = self._tools()
         return [Respelled(tool, rows[tool.spec.name]) if tool.spec.name in rows else tool for tool in found]
 
-    def starter(self) -> Starter:
+    async def next_starter(self) -> Starter:
+        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first."""
+        await self.keeping.accounts.renew()
         return self._starter(self.tools(), model=self.choice.reference())
 
 
-def model_of(reference: str, info: ModelInfo | None, *, current: bool = False, effort: str = "") -> wire.Model:
+def model_of(
+    reference: str, info: ModelInfo | None, *, current: bool = False, effort: str = "", name: str = ""
+) -> wire.Model:
     """A model of config.toml under its configured names."""
     provider, _, model = reference.partition("/")
     window: int | UnsetType = info.context_window if info and info.context_window else UNSET
@@ -115,7 +194,7 @@ def model_of(reference: str, info: ModelInfo | None, *, current: bool = False, e
         provider,
         model,
         model,
-        model,
+        name or model,
         bool(info and info.reasoning),
         current,
         effort or UNSET,

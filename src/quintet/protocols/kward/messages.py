@@ -89,10 +89,11 @@ class Folding:
     def take(self, item: it.Item) -> list[Message]:
         body = item.body
         if isinstance(body, _SPOKEN):
+            before = self.end() if self._begins(item) else []
             self._spoken.append(item)
             if isinstance(body, it.ToolCall):
                 self._calls[body.call_id] = body
-            return []
+            return before
         whole = self.end()
         match body:
             case it.ToolResult(call_id=call_id):
@@ -100,6 +101,12 @@ class Folding:
             case it.Summary():
                 return [*whole, Message("compactionSummary", (item,))]
         return [*whole, Message("user", (item,))]
+
+    def _begins(self, item: it.Item) -> bool:
+        """Of what came from a file, where an answer may follow an answer: words behind words are the next one's."""
+        last = self._spoken[-1].body if self._spoken else None
+        words = isinstance(item.body, it.Reasoning | it.AssistantMessage)
+        return not item.turn and words and isinstance(last, it.AssistantMessage | it.ToolCall)
 
     def end(self) -> list[Message]:
         """What was said so far is all that is said at once."""

@@ -246,3 +246,115 @@ class Model(Wire, frozen=True):
     current: bool
     reasoning_effort: str | UnsetType = UNSET
     context_window: int | UnsetType = UNSET
+
+
+# --- runtime, tools, commands -----------------------------------------------------------------------------------------
+class SettingParams(Wire, frozen=True):
+    session_id: str
+    setting_id: Any
+    value: Any = None
+
+
+class Applied(Wire, frozen=True):
+    applied: str
+    message: str
+
+
+class Reloaded(Wire, frozen=True):
+    ok: bool
+    message: str
+
+
+class ContextUsage(Wire, frozen=True):
+    tokens: int
+    context_window: int
+    percent: float
+    estimated: bool = True
+
+
+class RuntimeStats(Wire, frozen=True):
+    session_file: str
+    session_id: str  # the persistent one
+    rpc_session_id: str
+    persistent_session_id: str
+    user_messages: int
+    assistant_messages: int
+    tool_calls: int
+    tool_results: int
+    total_messages: int
+    using_subscription: bool
+    auto_compaction_enabled: bool
+    session_name: str | UnsetType = UNSET
+    context_usage: ContextUsage | UnsetType = UNSET
+
+
+class RuntimeState(Wire, frozen=True):
+    model: Model
+    thinking_level: str
+    is_streaming: bool
+    is_compacting: bool
+    session_file: str
+    session_id: str  # the persistent one
+    rpc_session_id: str
+    persistent_session_id: str
+    auto_compaction_enabled: bool
+    default_provider: str
+    default_model: str
+    default_thinking_level: str
+    message_count: int
+    pending_message_count: int
+    session_name: str | UnsetType = UNSET
+    steering_mode: str = "in-flight"
+    follow_up_mode: str = "one-at-a-time"
+    auto_retry_enabled: bool = False
+    hide_thinking_block: bool = False
+    quiet_startup: bool = False
+    transport: str = "kward-rpc"
+    image_auto_resize: bool = False
+    block_images: bool = False
+    enabled_models: tuple[str, ...] = ()
+    enable_skill_commands: bool = True
+
+
+class Tools(Wire, frozen=True):
+    tools: list[dict[str, Any]]
+
+
+class CommandList(Wire, frozen=True):
+    commands: list[dict[str, Any]]
+
+
+class RunParams(Wire, frozen=True):
+    session_id: str
+    name: str
+    arguments: str | None = None
+
+
+class Section(Wire, frozen=True):
+    name: str
+    items: list[str]
+
+
+class Startup(Wire, frozen=True):
+    sections: list[Section]
+
+
+class PromptInfo(Wire, frozen=True):
+    command: str
+    description: str
+    argument_hint: str
+    path: str
+
+
+class PromptList(Wire, frozen=True):
+    prompts: list[PromptInfo]
+
+
+class ExpandParams(Wire, frozen=True):
+    command: str
+    arguments: str | None = None
+
+
+class Expanded(Wire, frozen=True):
+    command: str
+    text: str

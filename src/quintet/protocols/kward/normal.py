@@ -137,7 +137,8 @@ def result_of(result: ToolResult, call: ToolCall | None = None) -> Result:
 
 
 def image(part: ImagePart) -> Given:
-    return {"type": "image", "data": part.data, "mimeType": part.media_type}
+    made = {"type": "image", "data": part.data, "mimeType": part.media_type}
+    return made | {"alt": part.attached.name} if part.attached else made
 
 
 def legacy(call: ToolCall) -> Given | None:

@@ -13,6 +13,7 @@ import msgspec
 
 from quintet.domain import event as ev
 from quintet.domain.item import ToolResult
+from quintet.domain.memory import Layer, Recall
 from quintet.domain.thread import Thread
 from quintet.domain.view import ViewReason
 from quintet.protocols.kward import normal
@@ -100,6 +101,8 @@ class Lines:
                 self._name(event, title)
             case ev.ThreadUpdated(title=title, title_final=final) if final is not None:
                 self._name(event, (title or "") if final else "")
+            case ev.MemoryRecalled(recall=recall):
+                self._lines.append(line(_memory_state(event, recall)))
             case ev.StepFinished() | ev.TurnFinished():
                 self._messages(self._folding.end())
 
@@ -145,6 +148,14 @@ class Lines:
                 "modified_files": list(self._known.modified_files),
             },
         }
+
+
+def _memory_state(event: ev.Event, recall: Recall) -> Given:
+    """By id: a text in this file could not be forgotten."""
+    chosen = {layer.value: [{"id": m.id} for m in recall.memories if m.layer is layer] for layer in Layer}
+    reasons = msgspec.to_builtins(recall.memories)
+    found: Given = {"enabled": True, "scopes": list(recall.scopes), **chosen, "reasons": reasons}
+    return {"type": "memory_state", "timestamp": iso(event.at_ms), "sessionMemories": [], "lastRetrieval": found}
 
 
 def _execution(message: Message) -> Given:

@@ -6,13 +6,16 @@ import asyncio
 import uuid
 from contextlib import suppress
 
-from quintet.domain.errors import NotFound, QuintetError
+from quintet.domain.errors import QuintetError
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.client import Client, Opened
 from quintet.protocols.kward.house import ME, House
 from quintet.protocols.kward.places import Place, new_place
+from quintet.protocols.kward.session_files import titled
+from quintet.protocols.kward.session_list import limit_of, listed, resolved
 from quintet.protocols.kward.times import iso
+from quintet.protocols.kward.transcript import live, normalized
 from quintet.protocols.kward.workspace import root_of
 from quintet.rpc.call import Call
 from quintet.rpc.rows import Family
@@ -29,12 +32,104 @@ SESSIONS = Family("sessions", form="either")
 async def create(call: Call[Client], params: wire.CreateParams) -> wire.Session:
     client, house = call.state, call.state.house
     root = await root_of(house, params.workspace_root)
-    place = new_place(house.config_dir, root, house.feed.clock.now_ms(), str(uuid.uuid4()))
+    place = fresh_place(house, root)
     name = (params.name or "").strip()
-    settings = ThreadSettings(root)
-    thread = await house.threads.create(settings, title=name, title_final=bool(name), handle=place.handle())
+    thread = await house.threads.create(ThreadSettings(root), title=name, title_final=bool(name), handle=place.handle())
     await house.feed.mirror(thread.id)
     return await opened(client, thread, place, own=True)
+
+
+@SESSIONS.method(
+    "sessions/resume",
+    params=wire.ResumeParams,
+    result=wire.Session,
+    summary="Open a session by the path of its file, also one that Kward or another protocol began.",
+)
+async def resume(call: Call[Client], params: wire.ResumeParams) -> wire.Session:
+    client, house = call.state, call.state.house
+    base = await root_of(house, params.workspace_root)
+    thread, place = await house.files.open(resolved(params.path, base))
+    await house.recall(thread)
+    return await opened(client, thread, place, own=False)
+
+
+@SESSIONS.method(
+    "sessions/list",
+    params=wire.ListParams,
+    result=wire.SessionList,
+    summary="The newest sessions of a workspace as a tree, whichever protocol began them.",
+)
+async def list_sessions(call: Call[Client], params: wire.ListParams) -> wire.SessionList:
+    house = call.state.house
+    root = await root_of(house, params.workspace_root)
+    return wire.SessionList(await listed(house, root, limit_of(params.limit)))
+
+
+@SESSIONS.method(
+    "sessions/rename",
+    params=wire.RenameParams,
+    result=wire.Session,
+    summary="Name a session; blanks take its name away.",
+)
+async def rename(call: Call[Client], params: wire.RenameParams) -> wire.Session:
+    house = call.state.house
+    async with call.state.in_order(params.session_id) as session:
+        name = (params.name or "").strip()
+        if name:
+            await house.threads.rename(session.thread, name)
+        else:
+            await house.threads.configure(session.thread, titled(""))
+        return await describe(house, session)
+
+
+@SESSIONS.method(
+    "sessions/close",
+    params=wire.SessionParams,
+    result=wire.Closed,
+    summary="Let go of a session; one that was never used or named goes with its file.",
+)
+async def close(call: Call[Client], params: wire.SessionParams) -> wire.Closed:
+    async with call.state.in_order(params.session_id) as session:
+        await stop(session)
+        await forget_unused(call.state, session)
+        call.state.sessions.pop(session.id, None)
+    return wire.Closed()
+
+
+@SESSIONS.method(
+    "sessions/delete",
+    params=wire.SessionParams,
+    result=wire.Deleted,
+    summary="Erase a session with its file, and close it.",
+)
+async def delete(call: Call[Client], params: wire.SessionParams) -> wire.Deleted:
+    client = call.state
+    async with client.in_order(params.session_id) as session:
+        await stop(session)
+        await client.house.threads.delete(session.thread, ME)
+        await client.house.files.erase(session.place)  # also where somebody else has written behind it
+        for other in [s.id for s in client.sessions.values() if s.thread == session.thread]:
+            del client.sessions[other]
+    return wire.Deleted(True, session.place.path)
+
+
+@SESSIONS.method(
+    "sessions/transcript",
+    params=wire.SessionParams,
+    result=wire.Transcript,
+    summary="The conversation in one form, whoever wrote it; after a compaction its summary comes first.",
+)
+async def transcript(call: Call[Client], params: wire.SessionParams) -> wire.Transcript:
+    house = call.state.house
+    async with call.state.in_order(params.session_id) as session:
+        thread = await house.feed.journal.thread(session.thread)
+        told = live(thread, await house.threads.items(thread.id))
+        return wire.Transcript(await describe(house, session), [normalized(message) for message in told])
+
+
+# --- for these and the methods beside ---------------------------------------------------------------------------------
+def fresh_place(house: House, cwd: str) -> Place:
+    return new_place(house.config_dir, cwd, house.feed.clock.now_ms(), str(uuid.uuid4()))
 
 
 async def opened(client: Client, thread: Thread, place: Place, *, own: bool) -> wire.Session:
@@ -55,12 +150,17 @@ async def describe(house: House, session: Opened) -> wire.Session:
         session.place.path,
         thread.settings.cwd,
         thread.settings.cwd,
-        thread.title if thread.title_final and thread.title else None,
+        name_of(thread),
         iso(thread.created_ms),
         iso(thread.updated_ms if modified is None else modified),
         above.parent_id or None,
         above.parent_path or None,
     )
+
+
+def name_of(thread: Thread) -> str | None:
+    """What a person called it; a title made of its first words is none."""
+    return thread.title if thread.title_final and thread.title else None
 
 
 async def tidy(client: Client, but: Opened | None = None) -> None:
@@ -81,9 +181,15 @@ async def forget_unused(client: Client, session: Opened) -> None:
             client.sessions.pop(session.id, None)
 
 
+async def stop(session: Opened) -> None:
+    """Whatever runs or waits in it, last first, so that none of those begins when the running one ends."""
+    for turn in reversed(session.turns[:]):
+        await turn.cancel()
+        await turn.stop()
+
+
 async def close_all(client: Client) -> None:
     """The client has left."""
-    running = [turn for session in client.sessions.values() for turn in session.turns]
+    running = [turn for session in client.sessions.values() for turn in reversed(session.turns)]
     await asyncio.gather(*(turn.stop() for turn in running), return_exceptions=True)
-    with suppress(NotFound):
-        await tidy(client)
+    await tidy(client)

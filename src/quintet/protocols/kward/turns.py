@@ -11,8 +11,11 @@ from quintet.domain.turn import WhenBusy
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
 from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.commands import meant, plugin_named
 from quintet.protocols.kward.errors import BadArgument
-from quintet.protocols.kward.house import ME
+from quintet.protocols.kward.house import ME, House
+from quintet.protocols.kward.plugin_turn import PluginTurn
+from quintet.protocols.kward.plugins import PluginCommand
 from quintet.protocols.kward.running import Running
 from quintet.rpc.call import Call, Reply
 from quintet.rpc.rows import Family
@@ -38,11 +41,27 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         if steered is not None:
             return Reply(steered.told())
         house = client.house
-        running = Running(call.connection, session)
-        starter = house.starter()
         thread = await house.feed.journal.thread(session.thread)
+        if not params.attachments and (plugin := await _plugin(house, params.input)) is not None:
+            told = PluginTurn(call.connection, session, *plugin)
+            await told.queued()
+            return Reply(told.told(), then=told.play)
+        called = await meant(house, thread.settings.cwd, params.input)
+        if called is not None and called.command is not None:
+            parts = (TextPart(await called.command.input(called.words)), *parts[1:])
+        running = Running(call.connection, session)
+        starter = await house.next_starter()
         await running.begin(thread.root, lambda: house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
         return Reply(running.told(), then=running.show)
+
+
+async def _plugin(house: House, text: str) -> tuple[PluginCommand, str] | None:
+    """The command that an input is, with the words behind it."""
+    if not text.startswith("/"):
+        return None
+    name, _, words = text[1:].partition(" ")
+    command = await plugin_named(house, name.strip())
+    return None if command is None else (command, words.strip())
 
 
 async def _steered(client: Client, session: Opened, parts: tuple[Part, ...], behaviour: Any) -> Running | None:

@@ -8,6 +8,7 @@ import hashlib
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from quintet.domain import interaction as core
 from quintet.domain.interaction import Decision, Interaction, Verdict
@@ -93,9 +94,14 @@ class Settled(Struct, frozen=True):
     interaction: str
 
 
-def asked_of(interaction: Interaction, names: Names, subagent: str = "", agent: str = "") -> Asked:
-    """`subagent` and `agent` are the thread and the name of the one that works for another turn."""
+def asked_of(
+    interaction: Interaction, names: Names, subagent: str = "", agent: str = "", *, session: str = ""
+) -> Asked:
+    """`subagent` and `agent` are the thread and the name of the one that works for another turn; `session` is what the
+    client calls the thread."""
     request = _request(interaction, names, subagent, agent)
+    if isinstance(request, HookRequest) and session:
+        request = replace(request, input_data={**request.input_data, "session_id": session})
     return Asked(request.id, Message(type(request).__name__, request), interaction)
 
 

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from quintet.domain import event as ev
 from quintet.domain import item as it
-from quintet.domain.errors import Denied, Invalid
 from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Interaction, Verdict
 from quintet.domain.turn import TurnState
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of
 from quintet.protocols.wire.calls import CallStream
+from quintet.protocols.wire.ends import needless, refused_input
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.names import Names, image
 from quintet.protocols.wire.status import after_step, filled
@@ -37,6 +37,7 @@ Out = Message | Asked | Settled
 class Options(Struct, frozen=True):
     names: Names
     window: Callable[[str], int | None] = lambda model: None  # how much the model can read
+    session: str = ""  # what the client calls the thread
 
 
 Row = Callable[[Any, Any], list["Out"]]
@@ -167,7 +168,8 @@ class Projection:
         self._asked[asked.id] = asked
         plan = asked.request.plan if isinstance(asked.request, Approval) else ""
         shown: list[Out] = [Message("PlanDisplay", wire.PlanDisplay(plan))] if plan else []
-        return [*shown, asked_of(asked, self._options.names, self._subagent, self._agent)]
+        names, session = self._options.names, self._options.session
+        return [*shown, asked_of(asked, names, self._subagent, self._agent, session=session)]
 
     def _resolved(self, said: ev.InteractionResolved) -> list[Out]:
         asked = self._asked.pop(said.interaction, None)
@@ -240,15 +242,3 @@ def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
     return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
-
-
-def needless(said: ev.TurnFinished) -> bool:
-    """There was nothing to do, or a hook held it back: not a failure."""
-    return said.error is not None and said.error.code in (Invalid.code, Denied.code)
-
-
-def refused_input(said: ev.TurnFinished) -> str | None:
-    """Why a hook did not let the input through, if that is how the turn ended."""
-    if said.state is TurnState.FAILED and said.error is not None and said.error.data.get("hook"):
-        return str(said.error.data.get("reason") or said.error.message)
-    return None

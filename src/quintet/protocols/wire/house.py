@@ -50,6 +50,7 @@ class House:
         window: Callable[[str], int | None] = lambda model: None,
         names: Names | None = None,
         commands: Commands | None = None,
+        session: str = "",
         unsupported: str = "",
         fetch_image: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
@@ -64,6 +65,7 @@ class House:
         self.configured_hooks = configured_hooks
         self.window = window
         self.names = names or Names()
+        self.session = session  # what the client calls the thread
         self.commands = commands or Commands()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
         self.fetch_image = fetch_image  # what a client names by its address

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ from quintet.protocols.wire.house import ME, House
 from quintet.rpc.connection import Connection
 from quintet.rpc.faults import AlreadyOpen, BadReply, Ended, Remote
 
-T = TypeVar("T")
+SAME_ID = "Another call with the same id is still being answered. Call again later."
 
 
 class Requests:
@@ -59,7 +59,10 @@ class Requests:
             got = await self._connection.ask("request", asked.message, id=asked.id)
             answer = self._understood(asked, got)
         except AlreadyOpen:
-            return  # asked before, and still waited for
+            if not isinstance(asked.interaction.request, ExternalCall):
+                return  # asked before, and still waited for
+            # The id of a call is its model's: two agents may use one at the same time, and no client could tell them.
+            answer = _failed(asked, SAME_ID)
         except Ended:
             return  # the turn is cancelled with the connection, and that settles it
         except Remote as error:

@@ -11,14 +11,15 @@ from quintet.domain.errors import QuintetError
 from quintet.domain.event import Delta, Event, TurnFinished, TurnStarted
 from quintet.domain.item import Part, TextPart
 from quintet.domain.thread import Thread
-from quintet.domain.turn import Turn, TurnState, WhenBusy
+from quintet.domain.turn import Turn, WhenBusy
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked, Settled
 from quintet.protocols.wire.client import Client
-from quintet.protocols.wire.errors import Failed, NotSupported
-from quintet.protocols.wire.events import Options, Out, needless, refused_input
+from quintet.protocols.wire.ends import needless, result_of
+from quintet.protocols.wire.errors import NotSupported
+from quintet.protocols.wire.events import Options, Out
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.models import Message
@@ -126,7 +127,7 @@ class Running:
             if self._cancelled:
                 self._cancelling = asyncio.ensure_future(self.cancel())
             now = await house.feed.journal.thread(thread.id)
-            options, mode = Options(house.names, house.window), now.settings.plan_mode
+            options, mode = Options(house.names, house.window, house.session), now.settings.plan_mode
             tree = self._tree = Tree(house.feed.journal, started.turn, self._input, options, plan_mode=mode)
             ending = asyncio.ensure_future(house.turns.wait(started.turn.id))
             showing = asyncio.ensure_future(self._show(events, tree))
@@ -155,7 +156,6 @@ class Running:
                     continue
                 told = tree.take_known(entry)
                 if told is None:
-                    await self._flush()
                     told = await tree.take(entry)
                 if isinstance(entry.payload, Delta):
                     self._together += told  # pieces of text, which no client is spared
@@ -210,14 +210,3 @@ def _innermost(message: Message) -> str:
     while isinstance(message.payload, wire.SubagentEvent):
         message = message.payload.event
     return message.type
-
-
-def result_of(finished: TurnFinished) -> wire.PromptResult:
-    """What the prompt is answered with; raises what it is refused with."""
-    if finished.state is TurnState.DONE or refused_input(finished) is not None:
-        return wire.PromptResult("finished")
-    if finished.state is not TurnState.FAILED or finished.error is None:
-        return wire.PromptResult("cancelled")
-    if finished.error.code == "step_limit":
-        return wire.PromptResult("max_steps_reached", finished.steps)
-    raise Failed(finished.error)

@@ -90,7 +90,14 @@ _NAMED_BY = (
     *("GNUPGHOME", "DOCKER_CONFIG", "KUBECONFIG", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "CLOUDSDK_CONFIG"),
     *("AZURE_CONFIG_DIR", "GH_CONFIG_DIR", "NETRC", "NPM_CONFIG_USERCONFIG", "PASSWORD_STORE_DIR"),
     *("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XAUTHORITY", "GOOGLE_APPLICATION_CREDENTIALS", "XDG_RUNTIME_DIR"),
-    *("QUINTET_HOME", "OPENCLAW_HOME", "KIMI_SHARE_DIR"),
+    *(
+        "QUINTET_HOME",
+        "OPENCLAW_HOME",
+        "KIMI_SHARE_DIR",
+        "KWARD_CONFIG_PATH",
+        "KWARD_AUTH_PATH",
+        "KWARD_GITHUB_AUTH_PATH",
+    ),
 )
 
 
@@ -108,6 +115,9 @@ def credential_places(environment: Mapping[str, str]) -> tuple[str, ...]:
     cargo = environment.get("CARGO_HOME", "")
     if os.path.isabs(cargo):
         places |= dict.fromkeys(_in(cargo, ("credentials*",)))
+    if os.path.isabs(kward := environment.get("KWARD_CONFIG_PATH", "")):
+        # Beside the settings lies what is told to the model in every conversation: nobody but the person changes it.
+        places[os.path.join(os.path.dirname(kward), "memory")] = None
     for name in _NAMED_BY:
         for value in environment.get(name, "").split(os.pathsep):
             if os.path.isabs(value) and os.path.realpath(value) not in ("/", *homes):

@@ -34,6 +34,7 @@ NOT_TOLD = {
     "hook.triggered": "0.1 has no kind for it",
     "hook.resolved": "0.1 has no kind for it",
     "checkpoint.made": "diffs are part of 0.2",
+    "memory.recalled": "this protocol has no memory",
     "checkpoint.settled": "diffs are part of 0.2",
     "files.restored": "diffs are part of 0.2",
 }

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quintet.domain.event import Event, Gap, InteractionRequested, TurnFinished
 from quintet.domain.grant import Scope
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import ToolResult
+from quintet.domain.model import TextChunk
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode
 from quintet.engine.interactions import Answer
+from quintet.engine.subscription import Subscription
 from quintet.protocols.wire.asked import public_id
 from quintet.tools.task import TaskTool
 from tests.fakes.engine import ME, House, Process
@@ -60,6 +64,26 @@ async def test_a_request_says_what_would_run_and_comes_before_its_result(connect
     assert order == ["ApprovalRequest", "ApprovalResponse", "ToolResult"]
     assert payloads(heard, "ApprovalResponse") == [{"request_id": payload["id"], "response": "approve", "feedback": ""}]
     assert tool.count == 1
+
+
+async def test_what_was_said_before_a_request_is_told_before_it_also_when_both_come_together(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Subscription._live
+
+    async def not_before_the_request(self: Subscription) -> list[Event | Gap]:
+        while not any(isinstance(e.payload, InteractionRequested | TurnFinished) for e in self._queue):
+            await asyncio.sleep(0)
+        return await live(self)
+
+    monkeypatch.setattr(Subscription, "_live", not_before_the_request)
+    says = [TextChunk("I "), TextChunk("look."), *call("shell", LS)]
+    heard = await connect(GatedProvider(says, text("end")), [shell()]).prompt(answers=approve)
+    told = kinds(heard)
+    before = told[: told.index("ApprovalRequest")]
+    assert before == ["TurnBegin", "StepBegin", "ContentPart", "ContentPart", "ToolCall", "StatusUpdate"]
+    assert told.index("ApprovalResponse") < told.index("ToolResult")
+    assert told[-2:] == ["TurnEnd", "reply"]
 
 
 @pytest.mark.req("wire:S53", "wire:S54")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,11 @@ import pytest
 from quintet.domain.interaction import UNTRUSTED_RESULT_LIMIT
 from quintet.domain.item import ToolResult
 from quintet.engine.starter import OF_CLIENT
+from quintet.protocols.wire.requests import SAME_ID
+from quintet.tools.task import TaskTool
+from tests.fakes.engine import House
+from tests.fakes.family import Family, task
+from tests.fakes.family import process as make_process
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.wire_client import kinds, payloads
 from tests.fakes.wire_peer import Peer
@@ -133,6 +139,27 @@ async def test_without_the_tool_declared_again_the_model_is_not_offered_it(conne
     await peer.initialize()
     await peer.prompt()
     assert [[spec.name for spec in request.tools] for request in model.requests] == [["open"], []]
+
+
+@pytest.mark.req("wire:S70")
+async def test_a_call_whose_id_another_agent_uses_now_fails_instead_of_waiting_for_ever(
+    connect: Connect, tmp_path: Path
+) -> None:
+    house = House("memory", tmp_path)
+    process = await make_process(house, "one", "two")
+    same = {name: GatedProvider(call("open", "{}", "c1"), text("over")) for name in ("one", "two")}
+    family = Family(task("one", call_id="t1") + task("two", call_id="t2") + "---\ntext: done\n", **same)
+    peer = connect(family, [TaskTool()], process=process)
+    await peer.initialize("1.1", external_tools=[OPEN])
+    await peer.begin()
+    failed = await peer.until(lambda m: SAME_ID in str(m))
+    (asked,) = [m for m in failed if m.get("method") == "request"]
+    await peer.answer(asked, tool_call_id="c1", return_value=value())
+    heard = await peer.reply("p")
+    assert heard[-1]["result"] == {"status": "finished"}
+    assert "request" not in [m.get("method") for m in heard]
+    await peer.close()
+    await house.close()
 
 
 @pytest.mark.req("security:S52")

@@ -84,3 +84,18 @@ async def test_a_turn_that_ends_in_time_is_told_to_its_own_end(connect: Connect)
     assert kinds([*first, *heard]).count("TurnEnd") == 1
     assert spoken([*first, *heard]) == "begin "
     assert heard[-1]["result"] == CANCELLED
+
+
+@pytest.mark.req("wire:S98")
+async def test_when_nobody_reads_any_more_the_turn_ends_and_the_server_with_it(
+    connect: Connect, process: Process
+) -> None:
+    gate = Gate()
+    peer = connect(GatedProvider([*text("begin "), gate, *text("never ", "read")]))
+    await peer.begin()
+    await peer.hears("ContentPart")
+    peer.vanish()
+    gate.open()  # whatever the model says now cannot be sent
+    await soon(peer.serving)
+    (turn,) = await process.journal.turns(peer.thread)
+    assert (await process.ended(turn.id)).state in (TurnState.CANCELLED, TurnState.DONE)

@@ -383,6 +383,17 @@ async def test_state_says_what_is_granted_and_grants_nothing_itself(desk: Desk, 
     assert desk.state()["approval"]["auto_approve_actions"] == []
 
 
+async def test_the_title_is_the_first_words_until_somebody_gives_another(desk: Desk) -> None:
+    thread = await desk.open()
+    await desk.process.run(thread.id, GatedProvider(text("one")), say="look at the roof")
+    assert desk.state()["custom_title"] == "look at the roof"
+    desk.write("state.json", json.dumps({**desk.state(), "custom_title": "theirs"}))
+    await desk.process.run(thread.id, GatedProvider(text("two")))
+    assert desk.state()["custom_title"] == "theirs"
+    await desk.process.threads.rename(thread.id, "ours")
+    assert desk.state()["custom_title"] == "ours"
+
+
 async def test_other_peoples_rows_and_broken_files_are_left_alone(desk: Desk) -> None:
     thread = await desk.open()
     desk.share.mkdir()

@@ -200,6 +200,7 @@ async def test_what_the_model_cannot_take_is_refused_by_name(
     assert kinds(heard) == ["TurnBegin", "TurnEnd", "reply"]
     assert heard[-1]["error"]["code"] == -32002
     assert capability in heard[-1]["error"]["message"]
+    assert ("Quintet passes no" in heard[-1]["error"]["message"]) is (capability in ("audio_in", "video_in"))
     assert "'model'" in heard[-1]["error"]["message"]
     assert model.requests == []
     assert (await peer.prompt())[-1]["result"] == {"status": "finished"}

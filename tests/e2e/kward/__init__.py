@@ -1,0 +1,1 @@
+"""Kward RPC with the real executable."""
