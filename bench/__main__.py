@@ -29,6 +29,8 @@ ALL = (
     "search",
     "large_store",
     "wire",
+    "fanout",
+    "serve",
 )
 ROOT = Path(__file__).parents[1]
 
