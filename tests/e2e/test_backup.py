@@ -22,6 +22,8 @@ def home(tmp_path: Path) -> Path:
     (made / "credentials").mkdir(mode=0o700)
     (made / "credentials" / "openai").write_text("sk-canary-0123456789")
     (made / ".server.json.4711").write_text('{"token": "sk-canary-0123456789"}')  # a server was killed as it started
+    (made / "backups" / ".making-dead").mkdir(parents=True)  # a backup was killed
+    (made / "backups" / ".making-dead" / "quintet.db").write_text("half")
     (made / "blobs" / "ab").mkdir(parents=True)
     (made / "blobs" / "ab" / ("ab" * 32)).write_bytes(os.urandom(3_000_000))
     return made
@@ -41,7 +43,7 @@ def test_a_home_works_again_from_its_backup_without_its_keys(home: Path, tmp_pat
     assert said["whole"] is True
     assert stat.S_IMODE(os.stat(said["path"]).st_mode) == 0o600
     assert b"sk-canary" not in Path(said["path"]).read_bytes()
-    again = restored(said["path"], tmp_path / "again")
+    again = restored(said["path"], tmp_path / "again")  # without what the killed one had left
     assert [p.name for p in (home / "backups").iterdir()] == [os.path.basename(said["path"])]
     before, after = (quintet("threads", "list", "--json", home=h).lines for h in (home, again))
     assert before == after

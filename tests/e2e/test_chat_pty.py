@@ -97,7 +97,10 @@ def test_attached_files_go_with_the_next_thing_that_is_said_and_are_named_not_to
         assert terminal.ended() == 0
     lines = quintet("events", "--json", home=home).lines
     turns = [line["payload"]["turn"]["parts"] for line in lines if line["kind"] == "turn.queued"]
-    assert [[part.get("file", "") for part in parts] for parts in turns] == [["", "a.txt", "b c.txt"], [""]]
+    assert [[part.get("attached", {}).get("name", "") for part in parts] for parts in turns] == [
+        ["", "a.txt", "b c.txt"],
+        [""],
+    ]
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])

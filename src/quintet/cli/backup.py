@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import tempfile
 from pathlib import Path
 
 from quintet.cli import exits
@@ -47,10 +46,11 @@ def _back_up(invocation: Invocation, home: Path) -> tuple[str, int, Found]:
     from quintet.workspace.archive import archived
     from quintet.workspace.exports import write_export, write_own
     from quintet.workspace.paths import PathGuard
+    from quintet.workspace.unfinished import making_in
 
     backups = home / "backups"
     backups.mkdir(mode=0o700, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=backups) as scratch:
+    with making_in(str(backups)) as scratch:
         copy = os.path.join(scratch, "quintet.db")
         found = snapshot(home, copy, Progress(invocation.screen))
         pieces = archived(str(home), copy)

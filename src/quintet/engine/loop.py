@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quintet.domain.errors import Denied, ErrorInfo, ProviderFailed, StepLimit, as_quintet_error
+from quintet.domain.errors import Denied, ErrorInfo, ProviderFailed, QuintetError, StepLimit, as_quintet_error
 from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered, ViewChanged
 from quintet.domain.hook import HookEvent
 from quintet.domain.ids import new_id
@@ -67,6 +67,7 @@ class Loop:
         self._step: Step | None = None
         self._steps = 0
         self._call_ids: set[str] = set()
+        self._failure: QuintetError | None = None  # what ended the turn's work
         self.ending = Ending(feed, running, self._leftovers)
 
     async def run(self) -> TurnFinished:
@@ -76,6 +77,8 @@ class Loop:
             return await self.ending.finish(TurnState.DONE, self._steps)
         except asyncio.CancelledError as gave_up:
             if self._running.stopped_as is not None:
+                if self._failure is not None:  # it had failed already, and was stopped while hooks were told of that
+                    return await self.ending.finish(TurnState.FAILED, self._steps, self._failure.info())
                 return await self.ending.finish_stopped(self._steps)
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -91,7 +94,8 @@ class Loop:
         try:
             await self._go()
         except Exception as error:
-            await self._running.moments.failed(as_quintet_error(error))
+            self._failure = as_quintet_error(error)
+            await self._running.moments.failed(self._failure)
             raise
 
     async def _hear_hooks(self) -> None:
@@ -207,6 +211,7 @@ class Loop:
             plan_mode=running.planning,
             subagent=running.above is not None,
             answer_form=form.words if form else "",
+            told=running.starter.told,
             memory=self._remembered.text,
             missing=self._remembered.problem,
             named=running.starter.spellings.name_of,

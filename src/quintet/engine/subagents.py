@@ -16,7 +16,7 @@ from quintet.domain.item import AssistantMessage, Item, ResultStatus, TextPart, 
 from quintet.domain.subagent import AT_ONCE, DEEPEST, Assignment, Report
 from quintet.domain.thread import TITLE_LENGTH, Thread, ThreadSettings
 from quintet.domain.turn import Turn, TurnState
-from quintet.engine.agents import CODER, Agents
+from quintet.engine.agents import CODER, Agents, may_use
 from quintet.engine.clearance import Refused, TurnEnds
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import OnAsk
@@ -126,15 +126,16 @@ class Subagents:
         return child
 
     def _starter(self, above: RunningTurn, child: Thread) -> Starter:
-        """The caller's, in its present mode, without the form that only the caller's last words must have."""
-        given = above.starter
+        """The caller's, in its present mode and with what it may use itself, without the form that only the caller's
+        last words must have."""
+        given, caller = above.starter, above.agent
         return Starter(
             given.principal,
             given.models,
-            [tool for tool in given.tools.values() if tool.spec.known_as not in above.agent.without],
+            [tool for tool in given.tools.values() if may_use(caller, tool.spec.known_as)],
             mode=above.mode,
             model=child.settings.model,
-            external_tools=tuple(given.external_tools.values()),
+            external_tools=[spec for spec in given.external_tools.values() if may_use(caller, spec.known_as)],
             on_ask=given.on_ask,
             interaction_timeout_s=given.interaction_timeout_s,
             max_steps=given.max_steps,

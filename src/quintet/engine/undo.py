@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from quintet.domain.errors import NotFound
+from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.event import Draft, FilesRestored
 from quintet.domain.item import ToolCall
 from quintet.domain.ports import FileHistory
@@ -28,6 +28,7 @@ from quintet.engine.steps import END, Steps, steps_of
 from quintet.engine.stories import BACKGROUND, Stories, partial_words
 
 NOTHING_LEFT = "Nothing this thread did to files is left to undo."
+ONLY_BACK = "This brings files forward again, as they were; to name some of them (--also) works on the way back alone."
 WENT_ON = "A background command went on; what it changed later is not known."
 PAGE = 500
 
@@ -103,10 +104,12 @@ class Undo:
         """Make files what they were after this item: back from where they are, or forward to where they have been."""
         steps = await self._steps(thread.id)
         place = END if keep_through >= thread.last_ordinal else keep_through
-        if place == steps.at and _again(thread, steps, force=force):
-            return await self._forward(thread, place, steps.redone, force=force, dry_run=dry_run)
-        if steps.back and steps.leads_to(place):
-            return await self._forward(thread, place, steps.since(place), force=force, dry_run=dry_run)
+        again = place == steps.at and _again(thread, steps, force=force)
+        if again or (steps.back and steps.leads_to(place)):
+            if named:
+                raise Invalid(ONLY_BACK, next_step="Leave it out; --force brings what has changed since as well.")
+            restores = steps.redone if again else steps.since(place)
+            return await self._forward(thread, place, restores, force=force, dry_run=dry_run)
         story = await self._stories.of(thread.id)
         places = {(turn, call): ordinal for turn, ordinal, call in await self._items(thread.id) if call}
         calls = [c for c in story.calls if places.get((c.turn, c.call_id), 0) > keep_through]

@@ -112,6 +112,7 @@ class Git:
             settings, _ = await together(self._settings_of(repository), on_disk(_shell_around, place, layout, index))
             await on_disk(repository.take, settings)
             repository.index = _name_of(index)
+            repository.entries = index.data if index else b""
             yield repository
         finally:
             await on_disk(shutil.rmtree, place, ignore_errors=True)
@@ -139,6 +140,8 @@ class Repository:
     def __init__(self, program: str, path: str, layout: Layout, place: str) -> None:
         self.layout = layout
         self.index = b""  # names what the index holds
+        self.entries = b""  # the index itself
+        self.sha1 = True  # by which objects are named, in the index as well
         self.converts = False  # whether line ends in the work tree may differ from those in the objects
         self.folds = False  # whether other bytes may be the same name
         self._place = place
@@ -168,6 +171,7 @@ class Repository:
 
     def take(self, settings: _Settings) -> None:
         self.converts = any(name in ("core.autocrlf", "core.eol") for name, _ in settings)
+        self.sha1 = all(value.lower() == "sha1" for name, value in settings if name == "extensions.objectformat")
         self.folds = any(name in _FOLDING and value.lower() not in _NO for name, value in settings)
         _write_config(os.path.join(self._place, "config"), settings)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from quintet.workspace.files import on_disk
 from quintet.workspace.git import GitFailed, Repository
+from quintet.workspace.git_index import plain_names
 from quintet.workspace.history_rooms import RoomMemory, rooms_of
 from quintet.workspace.history_rules import is_rules
 
@@ -18,7 +19,7 @@ ARGUMENTS = 400  # paths in one command line
 _LISTING = ("ls-files", "--others", "--exclude-standard", "-z")
 _IGNORED = (*_LISTING, "--ignored", "--directory")
 _FLAGS = ("ls-files", "-v", "-z")
-_PLAIN = b"H "  # before nearly every name: nothing special about it
+_FLAG = 2  # a letter and a space before each name
 _INDEXES = 4  # remembered
 
 
@@ -47,34 +48,41 @@ class OthersMemory:
 
 
 async def held_by(repository: Repository, memory: OthersMemory, few: int) -> Held:
-    """Told by the index alone, so it is asked for once while that is the same. Git writes a new one whenever it has
+    """Told by the index alone, so it is looked up once while that is the same. Git writes a new one whenever it has
     looked at a touched file; mostly that one holds what the old one did."""
     held = memory.held.get(repository.index)
     if held is None:
-        held = await on_disk(_held, await repository.ask(*_FLAGS), few, tuple(memory.held.values()))
+        known = tuple(memory.held.values())
+        if repository.sha1:
+            held = await on_disk(_plainly_held, repository.entries, few, known)
+        if held is None:
+            held = await on_disk(_held, await repository.ask(*_FLAGS), few, known)
         while len(memory.held) >= _INDEXES:
             del memory.held[next(iter(memory.held))]
         memory.held[repository.index] = held
     return held
 
 
+def _plainly_held(index: bytes, few: int, known: Iterable[Held]) -> Held | None:
+    """Mostly there is nothing special about any file, and git need not be asked."""
+    names = plain_names(index)
+    return None if names is None else _known_or_new(names, (), few, known)
+
+
 def _held(raw: bytes, few: int, known: Iterable[Held]) -> Held:
-    listing = hashlib.sha256(raw + b"%d" % few).digest()
-    for other in known:
-        if other.listing == listing:
-            return other
-    names, passed = _without_flags(_whole(raw, _FLAGS[0]))
-    paths = tuple(lines_in(names, _FLAGS[0])) if names.count(b"\0") <= few else ()
-    return Held(listing, rooms_of(names), passed, paths)
-
-
-def _without_flags(raw: bytes) -> tuple[bytes, tuple[bytes, ...]]:
-    """(the names, those of them that git is told to pass over). Mostly there is nothing special about any."""
-    if raw.startswith(_PLAIN) and raw.count(b"\0" + _PLAIN) + 1 == raw.count(b"\0"):
-        return raw[len(_PLAIN) :].replace(b"\0" + _PLAIN, b"\0"), ()
     lines = lines_in(raw, _FLAGS[0])
-    names = b"".join(line[len(_PLAIN) :] + b"\0" for line in lines)
-    return names, tuple(line[len(_PLAIN) :] for line in lines if _is_passed(line))
+    passed = tuple(line[_FLAG:] for line in lines if _is_passed(line))
+    return _known_or_new([line[_FLAG:] for line in lines], passed, few, known)
+
+
+def _known_or_new(names: Sequence[bytes], passed: tuple[bytes, ...], few: int, known: Iterable[Held]) -> Held:
+    listing = b"\0".join([*names, b""])
+    digest = hashlib.sha256(b"\0".join([b"%d" % few, *passed, b""]))
+    digest.update(listing)
+    for other in known:
+        if other.listing == digest.digest():
+            return other
+    return Held(digest.digest(), rooms_of(listing), passed, tuple(names) if len(names) <= few else ())
 
 
 def _is_passed(line: bytes) -> bool:
@@ -133,11 +141,7 @@ async def lines_of(repository: Repository, *command: str) -> list[bytes]:
 
 
 def lines_in(raw: bytes, command: str) -> list[bytes]:
-    return _whole(raw, command).split(b"\0")[:-1]
-
-
-def _whole(raw: bytes, command: str) -> bytes:
     """A list that was cut short must never pass for the whole."""
     if raw and not raw.endswith(b"\0"):
         raise GitFailed(f"git {command} broke off")
-    return raw
+    return raw.split(b"\0")[:-1]

@@ -316,6 +316,24 @@ async def test_a_store_that_fails_while_hooks_are_asked_is_not_taken_for_a_hook_
     assert [type(payload) for payload in said] == [HookTriggered]
 
 
+@pytest.mark.parametrize("how", ["cancel", "close"])
+async def test_a_turn_stopped_while_a_hook_hears_of_its_failure_keeps_what_it_failed_of(
+    house: House, begin: Any, work: Path, how: str
+) -> None:
+    one = await begin(hook(HookEvent.TURN_FAILED, "touch heard; sleep 600"))
+    thread = await one.thread(str(work))
+    started = await one.start(thread, GatedProvider([ProviderFailed("out of order")]))
+    await until((work / "heard").exists)
+    if how == "cancel":
+        turn = await soon(one.turns.cancel(started.turn.id, ME))
+    else:
+        await soon(one.close())
+        turn = await (await begin()).journal.turn(started.turn.id)
+    assert turn.state is TurnState.FAILED
+    assert turn.error is not None
+    assert (turn.error.code, turn.error.message) == ("provider_failed", "out of order")
+
+
 @pytest.mark.req("models:H10")
 async def test_hooks_hear_of_the_first_turn_here_of_a_failure_and_of_the_end(
     house: House, begin: Any, work: Path

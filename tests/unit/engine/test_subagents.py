@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.agent import Agent
 from quintet.domain.errors import AlreadyResolved
 from quintet.domain.event import EffectUnknown, InteractionRequested, ThreadUpdated, TurnFinished, TurnQueued
 from quintet.domain.grant import Scope
@@ -15,7 +16,7 @@ from quintet.domain.interaction import Verdict
 from quintet.domain.item import AssistantMessage, ResultStatus, TextPart, ToolResult, UserMessage
 from quintet.domain.subagent import AT_ONCE, NOT_BELOW
 from quintet.domain.thread import ThreadQuery
-from quintet.domain.tool import CallScope, Effect, Prepared
+from quintet.domain.tool import CallScope, Effect, Prepared, ToolSpec
 from quintet.domain.turn import Mode, TurnState
 from quintet.engine.interactions import Answer, OnAsk
 from quintet.engine.prompt import SUBAGENT
@@ -58,6 +59,23 @@ async def test_a_task_runs_in_a_thread_below_and_its_last_words_are_the_result(h
     (below,) = [e.payload.turn for e in events if isinstance(e.payload, TurnQueued) and e.thread == child.id]
     assert (below.for_turn, below.for_call) == (turn.id, "call_1_1")
     assert all(e.root == thread for e in events)
+
+
+@pytest.mark.req("mechanisms:M2.subagents")
+async def test_a_subagent_has_no_tool_that_its_caller_has_not(house: House) -> None:
+    """Else an agent that may only look would change files by giving the work away."""
+    one = await process(house, "worker")
+    thread = await one.thread()
+    worker = GatedProvider(call("touch"), text("done"))
+    family, touch = Family(task() + ANSWER, worker=worker), FakeTool("touch")
+    external = (ToolSpec("look_far", "", {}), ToolSpec("touch_far", "", {}))
+    caller = Agent("looker", tools=("look", "look_far", "task"))
+    await family.run(one, thread, [FakeTool("look"), touch], agent=caller, external_tools=external)
+    assert {spec.name for spec in worker.requests[0].tools} == {"look", "look_far", "task"}
+    (child,) = await children(one, thread)
+    (result,) = await one.bodies(child.id, ToolResult)
+    assert result.status is ResultStatus.ERROR
+    assert touch.count == 0
 
 
 @pytest.mark.req("mechanisms:M2.children")

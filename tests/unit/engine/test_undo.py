@@ -150,6 +150,21 @@ async def test_a_revert_forward_brings_the_files_forward(one: Process, work: Pat
 
 
 @pytest.mark.req("mechanisms:M8.redo")
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_a_revert_forward_refuses_names_instead_of_passing_over_them(
+    one: Process, work: Path, dry_run: bool
+) -> None:
+    thread = await three_turns(one, work, "f1", "f2", "f3")
+    await one.threads.revert(thread, 8, files=True)
+    await one.threads.revert(thread, 4, files=True)
+    before, hidden = tree(work), (await one.journal.thread(thread)).view.reverted
+    with pytest.raises(Invalid, match="brings files forward again"):
+        await one.threads.revert(thread, 8, files=True, named=[str(work / "f2")], dry_run=dry_run)
+    assert tree(work) == before
+    assert (await one.journal.thread(thread)).view.reverted == hidden
+
+
+@pytest.mark.req("mechanisms:M8.redo")
 async def test_a_revert_between_two_steps_can_be_taken_back_too(one: Process, work: Path) -> None:
     thread = await three_turns(one, work)
     await one.threads.revert(thread, 0, files=True)
