@@ -30,6 +30,8 @@ ALL = (
     "large_store",
     "wire",
     "kward",
+    "fanout",
+    "serve",
 )
 ROOT = Path(__file__).parents[1]
 
