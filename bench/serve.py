@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench import opencode
 from bench.http_load import Target
@@ -27,6 +27,7 @@ MANY = 1_000
 SETTLED_S = 3.0
 STAMP = re.compile(r"@(\d+\.\d+) ")
 TITLES = {"title": "a thread"}
+_QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def free_port() -> int:
@@ -48,8 +49,7 @@ class Server:
             self.command(home),
             cwd=work,
             env=self.environment(home),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            **_QUIET,
         )
         self.ready_s = self.target.until_ready(self.health, began)
         self.opened(home)
@@ -249,7 +249,7 @@ def foreign_s(server: Ours, work: Path) -> list[float]:
     next(frames)
     for _ in range(ROUNDS):
         words = [program, "run", "-m", "offline/offline", "echo hello", "--home", str(server.home)]
-        child = subprocess.Popen(words, cwd=work, env=server.environment(server.home), stdout=subprocess.DEVNULL)
+        child = subprocess.Popen(words, cwd=work, env=server.environment(server.home), **_QUIET)
         for at, frame in frames:
             delays.append(at - frame["timestamp"] / 1000)
             if frame["kind"] == "run.finished":
