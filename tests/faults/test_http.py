@@ -186,6 +186,7 @@ def sent(port: int, raw: bytes, pieces: int) -> bytes:
         with contextlib.suppress(OSError):  # it may have heard enough before all of it was sent
             for at in range(0, len(raw), size):
                 peer.sendall(raw[at : at + size])
+        with contextlib.suppress(OSError):  # it has been closed and reset from the other side already
             peer.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
             while chunk := peer.recv(65536):
