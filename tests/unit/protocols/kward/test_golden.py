@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from quintet.domain.item import ToolCall
+from quintet.domain.item import Attached, ImagePart, ToolCall
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
 from quintet.protocols.kward.normal import arguments_of, name_of
