@@ -29,6 +29,7 @@ ALL = (
     "search",
     "large_store",
     "wire",
+    "kward",
     "fanout",
     "serve",
 )
