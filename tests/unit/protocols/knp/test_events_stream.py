@@ -167,6 +167,35 @@ def read_until_end(stream: Sse) -> list[int]:
 
 
 @pytest.mark.req("knp:K13")
+def test_what_happens_between_the_last_page_and_going_live_is_not_lost(
+    server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = new_thread(server, tmp_path)
+    read = server.app.journal.events
+    times = []
+
+    async def then_something_happens(after: int, **more: Any) -> Any:
+        page = await read(after, **more)
+        if not times:
+            times.append(after)
+            await server.app.feed.append([Draft(ThreadUpdated(title="meanwhile"), thread.id)])
+            members = [m for g in server.server._house.fanout._groups.values() for m, _ in g.members]
+            async with asyncio.timeout(10):
+                while not any(deliver.__self__._held for deliver in members):
+                    await asyncio.sleep(0.001)
+        return page
+
+    monkeypatch.setattr(server.app.journal, "events", then_something_happens)
+    with server.stream("/events?after=0") as stream:
+        assert stream.until("thread.updated")["data"]["thread"]["title"] == "meanwhile"
+        rename(server, thread, "later")
+        assert stream.until("thread.updated")["data"]["thread"]["title"] == "later"
+        got = numbers(stream)
+    with server.stream("/events?after=0") as stream:
+        assert read_to(stream, got[-1]) == got
+
+
+@pytest.mark.req("knp:K13")
 def test_a_cut_between_two_frames_of_one_event_goes_on_there(
     server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
