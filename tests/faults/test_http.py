@@ -186,6 +186,7 @@ def sent(port: int, raw: bytes, pieces: int) -> bytes:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             for at in range(0, len(raw), size):
                 peer.sendall(raw[at : at + size])
+        with contextlib.suppress(OSError):  # it has been closed and reset from the other side already
             peer.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
             while chunk := peer.recv(65536):
@@ -291,9 +292,7 @@ def test_an_abort_over_http_ends_the_run_within_a_second_and_its_processes_withi
         command, word = tree(190_000 + number)
         script = f"scope: turn\ntool_call: shell {json.dumps({'command': command})}\n---\ntext: over\n"
         try:
-            with serving(
-                tmp_path / str(number) if not (tmp_path / str(number)).mkdir() else tmp_path, script
-            ) as server:
+            with serving(place, script) as server:
                 tid = new_thread(server)
                 with server.stream("/events") as stream:
                     stream.next()

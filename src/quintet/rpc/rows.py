@@ -4,7 +4,7 @@ Dispatch, method tables in the docs, `quintet methods` and coverage tests all re
 second list.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -108,3 +108,38 @@ class Table:
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
+
+
+class LateTable(Table):
+    """Rows that are imported when one of them is first called: nobody waits at the start for what may never be asked.
+
+    `late` says by the beginning of a wire name, up to its first slash, which families have it.
+    """
+
+    def __init__(self, *families: Family, late: Mapping[str, Callable[[], Iterable[Family]]]) -> None:
+        super().__init__(*families)
+        self._late = dict(late)
+        self._loaded: set[str] = set()
+
+    def get(self, name: str) -> Row | None:
+        self._load(name.partition("/")[0])
+        return super().get(name)
+
+    def __iter__(self) -> Iterator[Row]:
+        for beginning in list(self._late):
+            self._load(beginning)
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def _load(self, beginning: str) -> None:
+        load = self._late.pop(beginning, None)
+        for family in load() if load is not None else ():
+            if family.name not in self._loaded:
+                self._loaded.add(family.name)
+                for row in family.rows:
+                    self._add(row)
