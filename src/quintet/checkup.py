@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quintet.config import Config, load_config
 from quintet.domain.checkup import Health, Row, fail, ok, warn
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import Busy, QuintetError
 from quintet.domain.ports import Clock
 from quintet.engine.redaction import Redactor
 from quintet.engine.rules import parse_rules
@@ -140,7 +140,10 @@ class Checkup:
         from quintet.workspace.blob_check import look_at_blobs
 
         since_ms = self._clock.now_ms() - int(self._config.retention.checkpoints_days * DAY_MS)
-        changes = await asyncio.to_thread(changes_since, Path(self._home), since_ms)
+        try:
+            changes = await asyncio.to_thread(changes_since, Path(self._home), since_ms)
+        except Busy as error:
+            return [warn("kept contents", error.message, "quintet doctor --deep")]
         digests = {state.digest for change in changes for state in (change.before, change.after) if state.kept}
         return [await asyncio.to_thread(look_at_blobs, self._home, self._clock, digests, self._progress)]
 
