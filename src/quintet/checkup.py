@@ -70,7 +70,7 @@ class Checkup:
             ("journal", lambda: self._journal_rows(deep=deep)),
             ("leftovers", lambda: _in_thread(lambda: look_at_leftovers(self._home))),
             ("sandbox", lambda: self._watched("trying the sandbox", sandbox)),
-            ("ports", lambda: _in_thread(self._port_rows)),
+            ("server", lambda: _in_thread(self._server_rows)),
             ("keys", lambda: _in_thread(self._key_rows)),
             ("local models", lambda: self._watched("asking local model servers", local)),
             ("programs", lambda: _in_thread(lambda: look_at_programs(self._environment))),
@@ -168,16 +168,13 @@ class Checkup:
             rows.append(warn(name, found.detail, found.fix) if missing else ok(name, found.detail, found.fix))
         return rows
 
-    def _port_rows(self) -> list[Row]:
-        from urllib.parse import urlsplit
-
+    def _server_rows(self) -> list[Row]:
         from quintet.rpc.http.binding import bind
         from quintet.workspace.port_check import look_at_ports
-        from quintet.workspace.server_lock import announced
+        from quintet.workspace.server_check import look_at_server, own_ports
 
-        faces = [facts for facts in announced(Path(self._home)).values() if isinstance(facts, dict)]
-        said = [facts["url"] for facts in faces if "url" in facts]  # a face may be on a socket alone
-        return look_at_ports(self._ports, bind, [port for url in said if (port := urlsplit(str(url)).port)])
+        home = Path(self._home)
+        return [*look_at_server(home), *look_at_ports(self._ports, bind, own_ports(home))]
 
     def _key_rows(self) -> list[Row]:
         from quintet.providers.key_check import look_at_keys

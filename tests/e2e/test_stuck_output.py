@@ -1,4 +1,4 @@
-"""Output that nobody takes: a stopped terminal, a pager left open. Whoever asks the command to end is heard all the same."""
+"""Output that nobody takes: a stopped terminal, a pager left open. Whoever ends the command is heard all the same."""
 
 from __future__ import annotations
 

@@ -58,10 +58,8 @@ async def run(invocation: Invocation) -> int:
     finally:
         for number in stopping:  # what comes now must not keep it from being taken away
             signal.signal(number, signal.SIG_IGN)
-        if not (finished and invocation.flags.keep):
-            _take_away(place)
-            if os.path.exists(place):
-                invocation.screen.note(f"quintet: {place} could not be removed; nothing needs it any more.")
+        if not (finished and invocation.flags.keep) and not _take_away(place):
+            invocation.screen.note(f"quintet: {place} could not be removed; nothing needs it any more.")
 
 
 def _made() -> str:
@@ -76,8 +74,9 @@ def _no_room(error: OSError) -> QuintetError:
     return StorageReadOnly(words, next_step="Name a directory with room in it: TMPDIR=DIR quintet demo")
 
 
-def _take_away(place: str) -> None:
+def _take_away(place: str) -> bool:
     shutil.rmtree(place, ignore_errors=True)
+    return not os.path.exists(place)
 
 
 class _Demo:

@@ -25,7 +25,7 @@ def heard(
     handled: Mapping[signal.Signals, Callable[[], object]],
     ending: tuple[signal.Signals, ...],
     *,
-    at_last: Callable[[], None] = lambda: None,
+    at_last: Callable[[], object] = lambda: None,
     limit_s: float | None = None,
 ) -> Iterator[None]:
     """Each signal does what it is said to do. After one of `ending`, or the time limit, the process ends even if its
@@ -67,7 +67,9 @@ def _tell(told: int) -> None:
         os.write(told, b"!")
 
 
-def _watch(loop: asyncio.AbstractEventLoop, listened: int, at_last: Callable[[], None], limit_s: float | None) -> None:
+def _watch(
+    loop: asyncio.AbstractEventLoop, listened: int, at_last: Callable[[], object], limit_s: float | None
+) -> None:
     try:
         told, _, _ = select.select([listened], [], [], limit_s)
         if told and not os.read(listened, 1):
