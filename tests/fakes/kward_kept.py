@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from quintet.engine.memory import MemorySwitch, Mind
+from quintet.domain.memory import MemorySwitch
+from quintet.engine.memory import Mind
 from quintet.engine.telemetry import Telemetry, enabled_categories
 from quintet.protocols.kward.keeping import Keeping
 from quintet.serving.kward_accounts import KwardAccounts
