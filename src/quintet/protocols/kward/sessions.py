@@ -10,6 +10,7 @@ from quintet.domain.errors import QuintetError
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.errors import Failed
 from quintet.protocols.kward.house import ME, House
 from quintet.protocols.kward.places import Place, new_place
 from quintet.protocols.kward.session_files import titled
@@ -48,7 +49,11 @@ async def create(call: Call[Client], params: wire.CreateParams) -> wire.Session:
 async def resume(call: Call[Client], params: wire.ResumeParams) -> wire.Session:
     client, house = call.state, call.state.house
     base = await root_of(house, params.workspace_root)
-    thread, place = await house.files.open(resolved(params.path, base))
+    path = resolved(params.path, base)
+    try:
+        thread, place = await house.files.open(path, base)
+    except (OSError, TimeoutError) as error:
+        raise Failed(f"Session file cannot be opened: {path} ({error})") from None
     await house.recall(thread)
     return await opened(client, thread, place, own=False)
 
