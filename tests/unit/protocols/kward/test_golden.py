@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from quintet.domain.item import ToolCall
+from quintet.domain.item import Attached, ImagePart, ToolCall
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
 from quintet.protocols.kward.normal import arguments_of, name_of, raw_call
@@ -81,9 +81,7 @@ def test_a_call_of_another_protocols_model_reads_well_here(call: ToolCall, name:
 @pytest.mark.req("kward:102")
 def test_an_attachment_as_published_is_taken() -> None:
     (image,) = images([EXAMPLES["turns/start attachment"]])
-    assert (image.media_type, image.data) == ("image/png", "aGVsbG8=")
-    assert image.attached is not None
-    assert image.attached.name == "optional.png"
+    assert image == ImagePart("image/png", "aGVsbG8=", Attached(name="optional.png"))
 
 
 def test_there_are_sixty_methods_each_with_a_summary() -> None:
