@@ -110,7 +110,7 @@ def replaced(place: Path) -> None:
     assert all(one.failure == "Not a directory" and not one.aside for one in told.values())
 
 
-def test_a_link_in_the_place_of_their_directory_is_told_and_nothing_is_changed_where_it_leads(elsewhere: Walled) -> None:
+def test_a_link_in_the_place_of_their_directory_is_told_and_nothing_changes_where_it_leads(elsewhere: Walled) -> None:
     elsewhere.call(replaced)
 
 
