@@ -29,6 +29,9 @@ ALL = (
     "search",
     "large_store",
     "wire",
+    "kward",
+    "fanout",
+    "serve",
 )
 ROOT = Path(__file__).parents[1]
 

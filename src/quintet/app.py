@@ -159,7 +159,7 @@ class App:
             self.interactions,
             self.policy,
             self.checkpoints,
-            WorkspaceSurroundings(str(home), skills_dirs=skills_dirs),
+            WorkspaceSurroundings(str(home), skills_dirs=skills_dirs, own_dirs=(profile.directory,) if profile else ()),
             project_policy=self.project_policy,
             agents=self.agents,
             results=self.results,
@@ -265,6 +265,8 @@ class App:
         remembers: bool = True,
         effort: str = "",
         keep_recent: int | None = None,
+        compacts: bool = True,
+        told: str = "",
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -292,6 +294,8 @@ class App:
             remembers=remembers,
             effort=effort,
             keep_recent=keep_recent,
+            compacts=compacts,
+            told=told,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:

@@ -176,7 +176,8 @@ class Checkup:
         from quintet.workspace.port_check import look_at_ports
         from quintet.workspace.server_lock import announced
 
-        said = [facts["url"] for facts in announced(Path(self._home)).values() if isinstance(facts, dict)]
+        faces = [facts for facts in announced(Path(self._home)).values() if isinstance(facts, dict)]
+        said = [facts["url"] for facts in faces if "url" in facts]  # a face may be on a socket alone
         return look_at_ports(self._ports, bind, [port for url in said if (port := urlsplit(str(url)).port)])
 
     def _key_rows(self) -> list[Row]:

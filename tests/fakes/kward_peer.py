@@ -18,8 +18,8 @@ from quintet.domain.turn import Mode
 from quintet.engine.mirrors import Mirrors
 from quintet.engine.starter import Starter
 from quintet.protocols.kward.client import Client
-from quintet.protocols.kward.house import ME, House, model_of
-from quintet.protocols.kward.models import Model
+from quintet.protocols.kward.house import ME, House
+from quintet.protocols.kward.models import Model, model_of
 from quintet.protocols.kward.server import connect
 from quintet.protocols.kward.session_files import SessionFiles
 from quintet.providers.scripted import ScriptedProvider
@@ -102,9 +102,10 @@ class Peer:
         self.provider = provider
         table = OneModel(provider, **(known or {}))
 
-        def starter(tools: Sequence[Tool], *, model: str) -> Starter:
-            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent)
+        def starter(tools: Sequence[Tool], *, model: str, told: str = "") -> Starter:
+            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent, told=told)
 
+        self.files = self._files()
         self.house = House(
             process.feed,
             process.turns,
@@ -112,7 +113,7 @@ class Peer:
             process.interactions,
             process.projects,
             **{  # type: ignore[arg-type]
-                "files": self._files(),
+                "files": lambda: self.files,
                 "disk": LocalDisk(),
                 "choice": self.choice,
                 "keeping": kept(process, self.config, self.choice),

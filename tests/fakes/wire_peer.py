@@ -85,14 +85,13 @@ class Peer:
             process.turns,
             process.threads,
             process.interactions,
-            open_thread=open_thread,
             starter=make,
             tools=lambda: tools,
             version="0",
             configured_hooks=Counter(hook.event.value for hook in process.hooks.configured),
             window=lambda model: table.info(model).context_window,  # type: ignore[union-attr]
             log=self.log.append,
-            **(house or {}),
+            **({"open_thread": open_thread} | dict(house or {})),
         )
         ours, self._socket = socket.socketpair()
         for end in (ours, self._socket):

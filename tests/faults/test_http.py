@@ -183,9 +183,10 @@ def sent(port: int, raw: bytes, pieces: int) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as peer:
         size = max(1, len(raw) // pieces)
         answer = b""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with contextlib.suppress(OSError):  # it may have heard enough before all of it was sent
             for at in range(0, len(raw), size):
                 peer.sendall(raw[at : at + size])
+        with contextlib.suppress(OSError):  # it has been closed and reset from the other side already
             peer.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
             while chunk := peer.recv(65536):
@@ -237,7 +238,7 @@ def test_a_request_cut_at_any_byte_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.req("reliability:R13")
 @pytest.mark.parametrize(("part", "rounds"), tiers.shares("R13", 3))
-@pytest.mark.timeout(tiers.limit_s(90))
+@pytest.mark.timeout(tiers.limit_s(180))
 def test_sigterm_ends_a_busy_server_within_five_seconds_and_leaves_nothing(
     tmp_path: Path, part: int, rounds: int
 ) -> None:
@@ -291,9 +292,7 @@ def test_an_abort_over_http_ends_the_run_within_a_second_and_its_processes_withi
         command, word = tree(190_000 + number)
         script = f"scope: turn\ntool_call: shell {json.dumps({'command': command})}\n---\ntext: over\n"
         try:
-            with serving(
-                tmp_path / str(number) if not (tmp_path / str(number)).mkdir() else tmp_path, script
-            ) as server:
+            with serving(place, script) as server:
                 tid = new_thread(server)
                 with server.stream("/events") as stream:
                     stream.next()

@@ -145,12 +145,14 @@ async def test_nobody_is_told_of_a_gap_where_nothing_was_pruned(tmp_path: Path) 
     async with opened(home) as app:
         now = app.clock.now_ms()
         assert (await app.journal.prune(now_ms=now)).deltas == 0
-        assert [type(e) async for e in replay(app.journal, 0)] == [Event] * (len(lines) + 1)  # and thread.created
+        assert [type(e) async for e in replay(app.journal, 0)] == [Event] * (
+            len(lines) + 2
+        )  # and project.added, thread.created
         assert (await app.journal.prune(now_ms=now + 3_600_000)).deltas == 20
         kept = [e async for e in replay(app.journal, 0)]
     assert isinstance(kept[0], Gap)
     assert not [e for e in kept[1:] if not isinstance(e, Event) or not is_fact(e.kind)]
-    assert len(kept) == 1 + len(lines) + 1 - 20
+    assert len(kept) == 1 + len(lines) + 2 - 20
 
 
 @pytest.mark.req("reliability:R6")

@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from quintet.cli import COMMANDS, docs_knp, docs_wire, exits
+from quintet.cli import COMMANDS, docs_knp, docs_kward, docs_wire, exits
 from quintet.cli.parser import actions_of
 from quintet.cli.words import own_arguments, parser_of
 from quintet.domain.errors import QuintetError, all_error_classes
@@ -181,6 +181,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "wire_codes": docs_wire.codes,
     "wire_tools": docs_wire.tools,
     "wire_commands": docs_wire.commands,
+    "kward_methods": docs_kward.methods,
+    "kward_events": docs_kward.events,
+    "kward_codes": docs_kward.codes,
+    "kward_tools": docs_kward.tools,
     "knp_routes": docs_knp.routes,
     "knp_objects": docs_knp.objects,
     "knp_events": docs_knp.events,

@@ -22,14 +22,16 @@ from quintet.cli.parser import actions
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
 from quintet.domain.memory import Layer, Memory, MemoryStatus
-from quintet.engine.memory import Mind
-from quintet.minds import roots_of
+from quintet.engine.memory import MemorySwitch, Mind
+from quintet.minds import Minds, roots_of
 
 LOOKING = ("status", "list", "why")
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    action = actions(parser, common)
+    own = argparse.ArgumentParser(add_help=False, parents=[common])
+    own.add_argument("--kward", action="store_true", help="Kward's own files, which `quintet kward` works on")
+    action = actions(parser, own)
     action("status", "whether it is on, how much there is, and in which files")
     action("list", "everything that is remembered").add_argument(
         "--all", action="store_true", help="also what was forgotten, without its text, and what waits for approval"
@@ -60,7 +62,16 @@ async def run(invocation: Invocation) -> int:
     if invocation.flags.action not in LOOKING:
         refuse_inside_a_call("change what is remembered")
     async with invocation.open() as app:
-        return await _HANDLERS[invocation.flags.action](invocation, app, app.minds.of())
+        mind = _of_kward(app) if invocation.flags.kward else app.minds.of()
+        return await _HANDLERS[invocation.flags.action](invocation, app, mind)
+
+
+def _of_kward(app: App) -> Mind:
+    from quintet.engine.profiles import DEFAULT, Profiles
+    from quintet.serving.kward_keeping import opening
+
+    profiles = Profiles(str(app.home), {DEFAULT: opening()["profile"]})
+    return Minds(app.home, profiles, app.clock, app.feed.mask, MemorySwitch()).of()
 
 
 async def _status(invocation: Invocation, app: App, mind: Mind) -> int:

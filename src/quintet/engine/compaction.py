@@ -161,7 +161,8 @@ class Compaction:
         return await self._commit(summariser, before, chosen, item, reason)
 
     def _may_try(self) -> bool:
-        return self._held is None and self._models.info.summarises and self._record.may_try(self._context.last)
+        able = self._running.starter.compacts and self._models.info.summarises
+        return able and self._held is None and self._record.may_try(self._context.last)
 
     def _cut(self, *, resting: bool) -> Cut | None:
         context, turn = self._context, self._running.lease.turn

@@ -97,7 +97,11 @@ class Fanout(Generic[F]):
                     await self._hand_out(events[at : at + AT_ONCE])
         except Exception as failure:
             self._on_defect(failure)
-            self._end_all()
+        finally:
+            if self._subscription is subscription:  # nobody told it to rest: whoever watches must not watch in vain
+                self._subscription = self._task = None
+                self._end_all()
+                self._groups.clear()
 
     async def _hand_out(self, events: Sequence[Event]) -> None:
         frames = await self.numbered(events)

@@ -211,6 +211,7 @@ class Loop:
             plan_mode=running.planning,
             subagent=running.above is not None,
             answer_form=form.words if form else "",
+            told=running.starter.told,
             memory=self._remembered.text,
             missing=self._remembered.problem,
             named=running.starter.spellings.name_of,

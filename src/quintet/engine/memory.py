@@ -6,6 +6,7 @@ Off until the person turns it on. Knows the store by its port and no file; texts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -226,14 +227,15 @@ class Mind:
         return None if recall is None else why(recall, await self.all())
 
     async def _seen(self, ids: set[str]) -> None:
-        """Once a thread: what is of use does not end."""
+        """Once a thread: what is of use does not end. Where that cannot be written down it is still of use."""
         now = self._now()
 
         def seen(kept: Memories) -> MemoryChange:
             soft = (replace(m, hits=m.hits + 1, last_seen_at=now) if m.id in ids and m.usable else m for m in kept.soft)
             return MemoryChange(replace(kept, soft=tuple(soft)))
 
-        await self._store.change(seen)
+        with suppress(OSError):
+            await self._store.change(seen)
 
     def _new(self, text: str, layer: Layer, scope: str, tags: tuple[str, ...], source: Source) -> Memory:
         return record(self._mask(text), layer, scope, tags, source, self._now())

@@ -32,13 +32,14 @@ def system_text(
     project: str = "",
     plan_mode: bool = False,
     answer_form: str = "",
+    told: str = "",
     memory: str = "",
     missing: str = "",
     subagent: bool = False,
     named: Callable[[str], str] = str,
 ) -> str:
     """Stable parts first: what changes rarely stands before what changes more often. `named` gives the name under which
-    the model knows a tool, `missing` says what should have been there and is not."""
+    the model knows a tool, `told` is what the turn's starter adds, `missing` what should have been there and is not."""
     parts = [agent.instructions if agent.instructions and not agent.of_project else INSTRUCTIONS]
     if subagent:
         parts.append(SUBAGENT)
@@ -52,6 +53,8 @@ def system_text(
         parts.append(PLANNING.replace(EXIT, named(EXIT)))
     if answer_form:
         parts.append(answer_form)
+    if told:
+        parts.append(told)
     if memory:
         parts.append(f"# What you remember\n{memory}")
     if missing:

@@ -46,6 +46,8 @@ class Starter:
         remembers: bool = False,
         effort: str = "",
         keep_recent: int | None = None,
+        compacts: bool = True,
+        told: str = "",
     ) -> None:
         self.principal = principal
         self.models = models
@@ -70,6 +72,8 @@ class Starter:
         self.keeps_steers = keeps_steers  # those the model never got, since the turn was stopped, stay in the thread
         self.effort = effort  # how hard a model that can think shall; empty: as it likes
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
+        self.told = told  # to the model, beside what everybody tells it
+        self.compacts = compacts  # by itself, where a thread grows too long
         self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -80,19 +81,18 @@ class MemoryRows:
     def counter(self) -> Counter:
         return Counter(self.next, 1 << 62, "", self._marks["pruned"], self._marks["signals"], self._store_id)
 
-    def events(self, after: int, root: str, limit: int) -> list[EventRow]:
-        out: list[EventRow] = []
-        for at in range(bisect.bisect_right(self._order, after), len(self._order)):
+    def _after(self, seq: int) -> Iterator[EventRow]:
+        for at in range(bisect.bisect_right(self._order, seq), len(self._order)):
             row = self._events.get(self._order[at])
-            if row is not None and root in ("", row.root):
-                out.append(row)
-            if len(out) >= limit:
-                break
-        return out
+            if row is not None:
+                yield row
+
+    def events(self, after: int, root: str, limit: int) -> list[EventRow]:
+        return list(islice((row for row in self._after(after) if root in ("", row.root)), limit))
 
     def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
-        found = (self._events[seq] for seq in self._order[bisect.bisect_right(self._order, after) :])
-        return [row for row in found if row.root == root and not _is(row, Durability.DELTA)][:limit]
+        found = (row for row in self._after(after) if row.root == root and not _is(row, Durability.DELTA))
+        return list(islice(found, limit))
 
     def turn_events(self, thread: str, turn: str, after: int) -> list[EventRow]:
         return [e for s in sorted(self._events) if (e := self._events[s]).turn == turn and s > after]

@@ -133,7 +133,7 @@ def erase_step(tx: Transaction, thread: str) -> bool:
         return True
     tx.rows.erase_rest(thread)
     bare = replace(gone, settings=ThreadSettings(""), title="", title_final=False, view=View(), parent_call="")
-    tx.put_thread(replace(bare, profile="", forked_from="", last_ordinal=0))
+    tx.put_thread(replace(bare, profile="", forked_from="", last_ordinal=0, recalled=None))
     return False
 
 

@@ -52,8 +52,9 @@ class Simulated(Exception):
 def chunks_of(script: str) -> list[Chunk]:
     """The whole answer; raises Unreadable or Simulated."""
     reading = _Reading()
-    for reading.number, reading.line in enumerate(script.splitlines(), 1):
-        bare = reading.line.strip()
+    for number, line in enumerate(script.splitlines(), 1):
+        reading.number, reading.line = number, line
+        bare = line.strip()
         if bare and not bare.startswith(_SKIPPED):
             reading.take(bare)
     if not reading.chunks:

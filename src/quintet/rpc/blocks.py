@@ -1,6 +1,7 @@
 """Content-Length blocks, without I/O: the LSP framing. Pure as framing.py is; knows headers and counts."""
 
 import re
+from functools import cache
 from typing import Literal
 
 from quintet.rpc.framing import DEFAULT_LIMIT, BadFrame, Frame, Item, Reason
@@ -21,9 +22,14 @@ _DIGITS = re.compile(rb"[0-9]{1,15}")
 # short tail is enough memory.
 # The look-behind keeps the tail of another header's name (X-Content-Length) from posing as one.
 _WORDS = rb"(?<![-_])content-length:[ \t]{0,8}[0-9]{1,15}[ \t]{0,8}"
-_MARK_CRLF = re.compile(_WORDS + rb"\r\n", re.IGNORECASE)
-_MARK_LF = re.compile(_WORDS + rb"\r?\n", re.IGNORECASE)
+_CRLF, _LF = rb"\r\n", rb"\r?\n"
 _MARK_MAX = 64
+
+
+@cache
+def _mark(*, bare_lf: bool) -> re.Pattern[bytes]:
+    """Made when something went wrong: who starts a server waits for none of it."""
+    return re.compile(_WORDS + (_LF if bare_lf else _CRLF), re.IGNORECASE)
 
 
 class BlockDecoder:
@@ -45,7 +51,6 @@ class BlockDecoder:
     ) -> None:
         self._limit, self._header_limit = limit, header_limit
         self._known, self._bare_lf, self._recover = known, bare_lf, recover
-        self._mark = _MARK_LF if bare_lf else _MARK_CRLF
         self._buffer = bytearray()
         self._pos = 0  # consumed so far; cut off once per feed
         self._searched = 0  # nothing sought lies before this index: a slow sender makes no search start over
@@ -114,7 +119,7 @@ class BlockDecoder:
         return True
 
     def _step_seek(self) -> bool:
-        found = self._mark.search(self._buffer, self._searched)
+        found = _mark(bare_lf=self._bare_lf).search(self._buffer, self._searched)
         if found is None:
             # Keep what may be the beginning of a mark, and the byte before it, which the look-behind must
             # see.

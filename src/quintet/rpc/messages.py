@@ -3,16 +3,14 @@
 Pure: knows neither methods nor codes. What a protocol answers to a BadMessage is the protocol's own word.
 """
 
-import re
-from array import array
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-MAX_DEPTH = 64
+from quintet.rpc.depth import MAX_DEPTH, too_deep
+from quintet.rpc.halves import mended_halves
 
 Id = str | int | None
 NullId = Literal["refuse", "request", "notification"]
@@ -85,11 +83,6 @@ _encoder = msgspec.json.Encoder()
 _VERSION = b'"2.0"'
 HALF = "a text holds half of a surrogate pair"
 UNREADABLE = Raw(b'"\\ud800"')  # params that no decoder takes
-_FIRST, _SECOND = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_HALF = re.compile(rb"(?<!\\)((?:\\\\)*)(?:%s(?!%s)|(?<!%s)%s)" % (_FIRST, _SECOND, _FIRST, _SECOND))
-_BRACKETS = bytes.maketrans(b"{}", b"[]")
-_STEPS = bytes.maketrans(b"[]", b"\x01\xff")  # read as signed bytes: one up, one down
-_NO_QUOTES_NOR_BRACKETS = bytes(set(range(256)) - set(b'"{}[]'))
 
 
 def decode(body: bytes, *, null_id: NullId = "refuse", max_depth: int = MAX_DEPTH) -> Message | BadMessage:
@@ -103,20 +96,13 @@ def decode(body: bytes, *, null_id: NullId = "refuse", max_depth: int = MAX_DEPT
     except msgspec.ValidationError:
         return _not_an_object(body)
     except ValueError as why:  # msgspec.DecodeError and UnicodeDecodeError are both ValueErrors
-        mended = _mend_halves(body)
+        mended = mended_halves(body)
         if mended == body:
             return BadMessage("parse", str(why))
         return _unreadable(decode(mended, null_id=null_id, max_depth=max_depth))
     if too_deep(body, max_depth):
         return BadMessage("depth", f"nested deeper than {max_depth}")
     return _classify(envelope, null_id)
-
-
-def _mend_halves(body: bytes) -> bytes:
-    """Halves of surrogate pairs, which JSON can write and no text can hold, replaced by U+FFFD."""
-    if b"\\ud" not in body and b"\\uD" not in body:
-        return body
-    return _HALF.sub(rb"\1\\ufffd", body)
 
 
 def _unreadable(message: Message | BadMessage) -> Message | BadMessage:
@@ -131,30 +117,6 @@ def _unreadable(message: Message | BadMessage) -> Message | BadMessage:
         case Response(id=id_):
             return ErrorResponse(id_, WireError(0, HALF))
     return message
-
-
-def too_deep(body: bytes, limit: int = MAX_DEPTH) -> bool:
-    """Whether valid JSON nests too deep. Counting brackets settles most bodies at memory speed."""
-    if body.count(b"{") + body.count(b"[") <= limit:
-        return False
-    pairs = _brackets(body)
-    # Each pass takes the innermost pairs away, one level of depth: cheap, and enough for the flat bulk of
-    # most bodies.
-    for taken in range(4):
-        if not pairs:
-            return taken > limit
-        pairs = pairs.replace(b"[]", b"")
-    steps = array("b", pairs.translate(_STEPS))
-    return 4 + max(accumulate(steps), default=0) > limit
-
-
-def _brackets(body: bytes) -> bytes:
-    """The brackets outside strings, all of one shape. In whole passes: a line may be a hundred megabytes."""
-    if b"\\" in body:
-        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")  # what is left of quotes begins or ends a string
-    # Two quotes side by side are a string without brackets, or an end and a beginning: either way nothing between.
-    marks = body.translate(_BRACKETS, _NO_QUOTES_NOR_BRACKETS).replace(b'""', b"")
-    return b"".join(marks.split(b'"')[::2])
 
 
 def _not_an_object(body: bytes) -> BadMessage:

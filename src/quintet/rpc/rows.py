@@ -4,7 +4,7 @@ Dispatch, method tables in the docs, `quintet methods` and coverage tests all re
 second list.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -108,3 +108,43 @@ class Table:
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
+
+
+class LateTable(Table):
+    """Rows that are imported when one of them is first called: nobody waits at the start for what may never be asked.
+
+    `late` says by the beginning of a wire name, up to its first slash, which families have it.
+    """
+
+    def __init__(self, *families: Family, late: Mapping[str, Callable[[], Iterable[Family]]]) -> None:
+        super().__init__(*families)
+        self._late = dict(late)
+        self._order = tuple(late)
+        self._loaded: dict[str, Family] = {}
+
+    def get(self, name: str) -> Row | None:
+        self._load(name.partition("/")[0])
+        return super().get(name)
+
+    def __iter__(self) -> Iterator[Row]:
+        """In the order given, whichever was called first."""
+        for beginning in list(self._late):
+            self._load(beginning)
+        late = {row.name for family in self._loaded.values() for row in family.rows}
+        own = [row for row in super().__iter__() if row.name not in late]
+        named = [row for family in self._loaded.values() for row in family.rows]
+        return iter([*own, *sorted(named, key=lambda row: self._order.index(row.name.partition("/")[0]))])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def _load(self, beginning: str) -> None:
+        load = self._late.pop(beginning, None)
+        for family in load() if load is not None else ():
+            if family.name not in self._loaded:
+                self._loaded[family.name] = family
+                for row in family.rows:
+                    self._add(row)

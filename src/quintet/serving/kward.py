@@ -5,23 +5,39 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from quintet.app import App
 from quintet.config.kward import kward_files
+from quintet.domain.errors import QuintetError
 from quintet.domain.ports import Tool
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.starter import Starter
 from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid
 from quintet.protocols.kward.keeping import Keeping
-from quintet.workspace.exports import write_export
-from quintet.workspace.files import on_disk
 from quintet.workspace.local_disk import LocalDisk
 from quintet.workspace.paths import PathGuard
 from quintet.workspace.project_root import project_root
-from quintet.workspace.skills import Skill, find_skills, given_skills
+from quintet.workspace.settings_file import SettingsFile
 
-KEEP_RECENT = 20_000  # tokens of a conversation that a compaction leaves as they are, unless Kward's configuration says
+if TYPE_CHECKING:
+    from quintet.workspace.skills import Skill
+
+
+class Shortening(msgspec.Struct, frozen=True):
+    """`compaction` of config.json: whether by itself, and how many tokens of the newest part stay as they are."""
+
+    enabled: bool = True
+    keep_recent_tokens: Annotated[int, msgspec.Meta(ge=0)] = 20_000
+
+
+def compaction(settings: SettingsFile) -> Shortening:
+    try:
+        return msgspec.convert(settings.now().get("compaction") or {}, Shortening)
+    except (msgspec.ValidationError, QuintetError, OSError):
+        return Shortening()  # a file that cannot be read is told by whoever reads it, not by every turn
 
 
 def config_dir() -> str:
@@ -30,9 +46,20 @@ def config_dir() -> str:
 
 
 def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
-    def starter(tools: Sequence[Tool], *, model: str) -> Starter:
-        effort = keeping.models.effort()
-        return app.starter(ME, mode=Mode.ALLOW, model=model, tools=tools, keep_recent=KEEP_RECENT, effort=effort)
+    settings = app.minds.settings()
+
+    def starter(tools: Sequence[Tool], *, model: str, told: str = "") -> Starter:
+        chosen = compaction(settings)
+        return app.starter(
+            ME,
+            mode=Mode.ALLOW,
+            model=model,
+            tools=tools,
+            effort=keeping.models.effort(),
+            keep_recent=chosen.keep_recent_tokens,
+            compacts=chosen.enabled,
+            told=told,
+        )
 
     return House(
         app.feed,
@@ -40,7 +67,7 @@ def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
         app.threads,
         app.interactions,
         app.projects,
-        files=app.kward_files,
+        files=lambda: app.kward_files,
         disk=LocalDisk(),
         choice=keeping.models,
         keeping=keeping,
@@ -54,6 +81,7 @@ def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
         cwd=cwd,
         config_dir=config_dir(),
         mode=strictest(Mode.ALLOW, app.config.policy.mode),
+        compacts=lambda: compaction(settings).enabled,
         info=keeping.models.info,
         environment=os.environ,
         log=app.log.line,
@@ -61,9 +89,11 @@ def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
 
 
 def exporting(home: str) -> Export:
-    guard = PathGuard(home)
-
     async def export(path: str, pieces: Iterable[bytes], *, cwd: str, root: str) -> str:
+        from quintet.workspace.exports import write_export
+        from quintet.workspace.files import on_disk
+
+        guard = PathGuard(home)
         place = await on_disk(partial(write_export, guard, path, pieces, cwd=cwd, root=root, force=True))
         return place.path
 
@@ -72,9 +102,9 @@ def exporting(home: str) -> Export:
 
 def skills(app: App, cwd: str) -> list[Skill]:
     """Kward's own go before those of the same name; a project's come last."""
-    found = {skill.name: skill for skill in find_skills(str(app.home), project_root(cwd))}
-    found |= {skill.name: skill for skill in given_skills([os.path.join(config_dir(), "skills")])}
-    return [skill for _, skill in sorted(found.items())]
+    from quintet.workspace.skills import find_skills
+
+    return find_skills(str(app.home), project_root(cwd), app.skills_dirs)
 
 
 def calling(app: App) -> CallPlugin:

@@ -28,10 +28,11 @@ LOGGING = "KWARD_LOGGING"
 
 
 def opening(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """What the app is opened with: Kward's directory as the profile, and its files that hold secrets."""
+    """What the app is opened with: Kward's directory as the profile, its files that hold secrets, its skills."""
     files = kward_files(environment)
     profile = Profile(DEFAULT, files.directory, settings=os.path.basename(files.config))
-    return {"profile": profile, "secret_files": (files.config, files.auth)}
+    skills = os.path.join(files.directory, "skills")
+    return {"profile": profile, "secret_files": (files.config, files.auth), "skills_dirs": (skills,)}
 
 
 @asynccontextmanager

@@ -25,12 +25,11 @@ from quintet.config.kward import (
 )
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.model import ModelInfo
-from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.house import model_of
 from quintet.providers.settings import ProviderKind
 from quintet.workspace.settings_file import SettingsFile
 
 if TYPE_CHECKING:
+    from quintet.protocols.kward import models as wire
     from quintet.providers.model_list import Listed
 
 WITHIN_S = 5.0  # for a provider's list of models
@@ -58,6 +57,8 @@ class KwardModels:
 
     def current(self) -> wire.Model:
         reference = self.reference()
+        from quintet.protocols.kward.models import model_of
+
         return model_of(reference, self.info(reference), current=True, effort=self.effort())
 
     def effort(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from quintet.domain.errors import Invalid
 from quintet.domain.shown import shown_line
@@ -21,9 +21,10 @@ TOGETHER = 64 * 1024
 
 
 class InstructionFiles:
-    def __init__(self, guard: PathGuard, home: str) -> None:
+    def __init__(self, guard: PathGuard, home: str, also: Sequence[str] = ()) -> None:
+        """`also` are further directories of the person's own."""
         self._guard = guard
-        self._home = home
+        self._own = [directory for directory in (home, *also) if directory]
 
     def of(self, root: str, cwd: str) -> tuple[Instructions, ...]:
         """The person's own first, then the project's from its root down to the working directory: the nearer a file is
@@ -45,9 +46,9 @@ class InstructionFiles:
 
     def _files(self, root: str, cwd: str) -> Iterator[tuple[str, str, bool]]:
         """(name for people, path, whether it is the person's)."""
-        own = os.path.join(self._home, NAMES[0])
-        if self._home and os.path.lexists(own):
-            yield NAMES[0], own, True
+        for directory in self._own:
+            if os.path.lexists(own := os.path.join(directory, NAMES[0])):
+                yield NAMES[0], own, True
         seen: set[str] = set()
         for directory in _way(root, cwd):
             for name in NAMES:

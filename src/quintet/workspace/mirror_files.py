@@ -71,6 +71,17 @@ class DiskMirrorFiles:
         await asyncio.to_thread(remove)
 
 
+def make_private(directory: str) -> None:
+    """The directory, and what is missing above it, for its owner alone. What is there is left as it is."""
+    directory, missing = os.path.abspath(directory), []
+    while not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for path in reversed(missing):
+        with suppress(FileExistsError):  # another process was faster
+            os.mkdir(path, 0o700)
+
+
 def _locked(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,7 +99,7 @@ def _read(path: str, most: int = -1) -> bytes | None:
 
 
 def _append(path: str, data: bytes) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private(os.path.dirname(path))
     with os.fdopen(os.open(path, _APPEND, 0o600), "ab") as file:
         file.write(data)
         file.flush()
@@ -97,7 +108,7 @@ def _append(path: str, data: bytes) -> None:
 
 def _write(path: str, data: bytes) -> None:
     directory, name = os.path.split(path)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
+    make_private(directory)
     handle = os.open(directory, _DIRECTORY)
     try:
         replace(handle, name, lambda passing: write_new(handle, passing, data, 0o600))

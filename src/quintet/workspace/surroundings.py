@@ -24,14 +24,19 @@ class WorkspaceSurroundings:
     """Plays domain.ports.SurroundingsReader."""
 
     def __init__(
-        self, home: str, *, environment: Mapping[str, str] | None = None, skills_dirs: Sequence[str] = ()
+        self,
+        home: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        skills_dirs: Sequence[str] = (),
+        own_dirs: Sequence[str] = (),
     ) -> None:
-        """`skills_dirs` were named for this run."""
+        """`skills_dirs` were named for this run; `own_dirs` may hold instructions of the person's, beside the home."""
         self._skills_dirs = skills_dirs
         self._home = home
         self._environment = os.environ if environment is None else environment
         self._guard = PathGuard(home)
-        self._files = InstructionFiles(self._guard, home)
+        self._files = InstructionFiles(self._guard, home, own_dirs)
 
     async def look(self, cwd: str) -> Surroundings:
         return await on_disk(self._look, cwd)

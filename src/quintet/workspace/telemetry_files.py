@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from quintet.workspace.mirror_files import make_private
+
 LARGEST = 10 * 1024 * 1024
 _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-(\d{1,6}))?\.jsonl")
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -29,7 +31,7 @@ class TelemetryFiles:
         await asyncio.to_thread(self._read, start, end, take)
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        make_private(self.directory)
         days: dict[str, list[bytes]] = {}
         for record in records:
             line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"

@@ -19,6 +19,7 @@ from quintet.engine.proposals import MemoryProposals
 from quintet.engine.recalling import NOT_RECALLED
 from quintet.minds import Minds
 from quintet.tools.remember import RememberTool
+from quintet.workspace.mirror_files import DiskMirrorFiles
 from tests.fakes.clock import SettableClock
 from tests.fakes.engine import House, Process
 from tests.fakes.providers import GatedProvider, call, text
@@ -52,6 +53,8 @@ async def test_it_is_off_until_somebody_turns_it_on_and_works_all_the_same(mind:
     settings = tmp_path / "profiles" / "default" / "config.json"
     assert json.loads(settings.read_text()) == {"memory": {"enabled": True}}
     assert oct(settings.stat().st_mode & 0o777) == "0o600"
+    above = (tmp_path / "profiles", tmp_path / "profiles" / "default", files(tmp_path))
+    assert {oct(path.stat().st_mode & 0o777) for path in above} == {"0o700"}
 
 
 async def test_turned_off_it_keeps_its_files_and_other_settings_stay(mind: Mind, tmp_path: Path) -> None:
@@ -158,6 +161,18 @@ async def test_what_comes_to_mind_counts_as_seen_once_a_thread(mind: Mind) -> No
     await mind.recall("", ["/w"], recall)
     (found,) = (await mind.all()).soft
     assert found.hits == 1
+
+
+async def test_what_cannot_be_noted_comes_to_mind_all_the_same(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    await mind.add("hint")
+
+    async def full(self: object, path: str, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DiskMirrorFiles, "write", full)
+    assert (await mind.recall("", ["/w"]))[1].endswith("[soft_001] hint")
+    with pytest.raises(OSError, match="No space"):
+        await mind.add("another")
 
 
 # --- in a turn -------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from quintet.rpc.depth import too_deep
 from quintet.rpc.messages import (
     HALF,
     BadMessage,
@@ -20,7 +21,6 @@ from quintet.rpc.messages import (
     encode_notification,
     encode_request,
     encode_result,
-    too_deep,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -40,6 +41,16 @@ MAP: dict[str, tuple[str, int]] = {
 _OF_FAULT = {401: "unauthorized", 403: "forbidden", 404: "not_found", 429: "overloaded", 503: "overloaded"}
 
 
+# A path of the server in somebody's words. Routes and addresses look alike but begin in no such place.
+_PLACES = "home|root|Users|tmp|private|var|usr|etc|opt|srv|mnt|media|data|work|run|proc|nix|Volumes"
+_PATH = re.compile(rf"(?<![\w:/.])/(?:{_PLACES})/(?:[^\s/'\"`,;:)]+/)*([^\s/'\"`,;:)]*)")
+
+
+def without_paths(words: str) -> str:
+    """Only the last name of each."""
+    return _PATH.sub(r"\1", words)
+
+
 class ErrorBody(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str
     message: str
@@ -57,6 +68,6 @@ def errors(failure: BaseException, route: str) -> HttpError:
     known: QuintetError = as_quintet_error(failure)
     info = known.info()
     code, status = MAP[info.code]
-    words = " ".join(filter(None, (info.message, info.next_step)))
+    words = without_paths(" ".join(filter(None, (info.message, info.next_step))))
     headers = {"retry-after": "5"} if code == "overloaded" else {}
     return HttpError(status, ErrorAnswer(ErrorBody(code, words, info.data)), headers)

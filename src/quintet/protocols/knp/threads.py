@@ -48,18 +48,22 @@ async def list_threads(call: HttpCall[House], params: ListThreads, body: None) -
         raise Invalid("`limit` is at least 1.")
     limit, before = min(params.limit, MOST), _opened(params.cursor)
     states = _states(params.state)
+    # Where nothing is left out, one more than the page says whether there is another.
+    size = PAGE if states or params.agent_id else limit + 1
     found: list[knp.Thread] = []
     last: Thread | None = None
+    default_model = house.default_model()
     while namespace.project and len(found) <= limit:
-        page = await house.threads.page(ThreadQuery(project=namespace.project, before=before, limit=PAGE))
+        page = await house.threads.page(ThreadQuery(project=namespace.project, before=before, limit=size))
         for thread in page:
-            shown = await _shown(house, thread, namespace.name)
+            alive = not thread.owner or await house.journal.alive(thread.owner)
+            shown = thread_object(thread, namespace.name, default_model, state_of(thread, alive=alive))
             if (not states or shown.state in states) and params.agent_id in ("", shown.agentId):
                 found.append(shown)
                 if len(found) > limit:
                     break
                 last = thread
-        if len(page) < PAGE:
+        if len(page) < size:
             break
         before = (page[-1].updated_ms, page[-1].id)
     more = len(found) > limit and last is not None
@@ -94,9 +98,13 @@ async def _shown(house: House, thread: Thread, namespace: str) -> knp.Thread:
 
 
 async def whole(house: House, tid: str, namespace: str) -> knp.Thread:
-    """One thread; a run that was accepted and has not begun yet counts as running."""
-    shown = await _shown(house, await house.journal.thread(tid), namespace)
-    if shown.state != RUNNING and await house.journal.turns(tid, live=True):
+    return await shown_whole(house, await house.journal.thread(tid), namespace)
+
+
+async def shown_whole(house: House, thread: Thread, namespace: str) -> knp.Thread:
+    """One thread as it was just read; a run that was accepted and has not begun yet counts as running."""
+    shown = await _shown(house, thread, namespace)
+    if shown.state != RUNNING and await house.journal.turns(thread.id, live=True):
         return msgspec.structs.replace(shown, state=RUNNING)
     return shown
 
@@ -188,7 +196,7 @@ async def read(call: HttpCall[House], params: ReadThread, body: None) -> knp.Thr
     house = call.state
     page = _wished(params.history)
     thread, namespace = await house.thread(call, params.tid, params.namespace)
-    shown = await whole(house, thread.id, namespace.name)
+    shown = await shown_whole(house, thread, namespace.name)
     if page is None:
         return shown
     found = await history.read(house, thread, page)

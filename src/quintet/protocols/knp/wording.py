@@ -16,6 +16,7 @@ from quintet.domain.thread import Thread
 from quintet.domain.turn import TurnState
 from quintet.engine.agents import CODER
 from quintet.protocols.knp import models as knp
+from quintet.protocols.knp.errors import without_paths
 
 RUNNING, IDLE, STOPPED = "running", "idle", "stopped"
 THREAD_STATES = (RUNNING, IDLE, STOPPED)
@@ -150,7 +151,7 @@ def _json(text: str) -> Any:
 
 # --- runs ------------------------------------------------------------------------------------------------------------
 def run_error(info: ErrorInfo) -> knp.RunError:
-    return knp.RunError(info.code, " ".join(filter(None, (info.message, info.next_step))))
+    return knp.RunError(info.code, without_paths(" ".join(filter(None, (info.message, info.next_step)))))
 
 
 # --- approvals -------------------------------------------------------------------------------------------------------

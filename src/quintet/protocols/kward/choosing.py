@@ -10,8 +10,8 @@ from msgspec import Struct
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.client import Client
 from quintet.protocols.kward.errors import Failed
-from quintet.protocols.kward.house import model_of
 from quintet.protocols.kward.keeping import Keeping, Known
+from quintet.protocols.kward.models import model_of
 from quintet.rpc.call import Call
 from quintet.rpc.rows import Family, NoParams
 

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from quintet.protocols.kward.errors import unknown
-from quintet.protocols.kward.house import House
-from quintet.protocols.kward.places import Place
 
 if TYPE_CHECKING:
+    from quintet.protocols.kward.house import House
+    from quintet.protocols.kward.places import Place
     from quintet.protocols.kward.running import Running
 
 

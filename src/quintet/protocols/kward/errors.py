@@ -16,7 +16,6 @@ from quintet.rpc.messages import BadMessage, ErrorResponse, WireError
 PARSE, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 # By the code of a domain error; whatever has no row is internal.
 BY_CODE: dict[str, int] = {"invalid": INVALID_PARAMS}
-_MISSING = re.compile(r"missing required field `([^`]+)`")
 _HEADERS = {
     "missing_length": "Missing Content-Length header",
     "truncated": "Unexpected EOF while reading JSON-RPC body",
@@ -66,7 +65,7 @@ def bad(problem: BadFrame | BadMessage) -> ErrorResponse | None:
 
 
 def _bad_params(detail: str) -> WireError:
-    if found := _MISSING.search(detail):
+    if found := re.search(r"missing required field `([^`]+)`", detail):
         return _error(INTERNAL, f'key not found: "{found[1]}"', "KeyError")
     return _error(INVALID_PARAMS, f"Invalid params: {detail}", "ArgumentError")
 

@@ -6,11 +6,9 @@ Each family of methods is a module with its rows; it reaches everything through 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import UNSET, UnsetType
-
-from quintet.domain.errors import QuintetError
 from quintet.domain.model import ModelInfo
 from quintet.domain.ports import Tool
 from quintet.domain.principal import local
@@ -23,17 +21,17 @@ from quintet.engine.spelling import Respelled
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
-from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.keeping import Keeping
-from quintet.protocols.kward.kward_tools import ROWS
-from quintet.protocols.kward.session_files import SessionFiles
-from quintet.protocols.kward.used_files import used_files
+
+if TYPE_CHECKING:  # the rest is imported when it is needed: the first reply waits for none of it
+    from quintet.protocols.kward import models as wire
+    from quintet.protocols.kward.keeping import Keeping
+    from quintet.protocols.kward.session_files import SessionFiles
 
 ME = local("kward")
 
 
 class MakeStarter(Protocol):
-    def __call__(self, tools: Sequence[Tool], *, model: str) -> Starter: ...
+    def __call__(self, tools: Sequence[Tool], *, model: str, told: str = "") -> Starter: ...
 
 
 class FileSeen(Protocol):
@@ -128,7 +126,7 @@ class House:
         interactions: Interactions,
         projects: Projects,
         *,
-        files: SessionFiles,
+        files: Callable[[], SessionFiles],
         disk: Disk,
         choice: Choice,
         keeping: Keeping,
@@ -142,14 +140,14 @@ class House:
         cwd: str,
         config_dir: str,
         mode: Mode = Mode.ALLOW,
-        compacts: bool = True,
+        compacts: Callable[[], bool] = lambda: True,
         info: Callable[[str], ModelInfo | None] = lambda reference: None,
         environment: Mapping[str, str] | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
         self.projects = projects
-        self.files = files
+        self._files = files
         self.disk = disk
         self.choice = choice
         self.keeping = keeping
@@ -168,43 +166,26 @@ class House:
         self.environment = environment or {}
         self.log = log
 
+    @cached_property
+    def files(self) -> SessionFiles:
+        return self._files()
+
     async def recall(self, thread: Thread) -> None:
         """A session that is opened again may change what it had read."""
+        from quintet.protocols.kward.used_files import used_files
+
         await self.seen.recall(thread.id, used_files(thread, await self.threads.items(thread.id)))
 
     def tools(self) -> list[Tool]:
         """Ours, under Kward's names where it has one."""
+        from quintet.protocols.kward.kward_tools import ROWS
+
         rows = {row.own: row for row in ROWS}
         found = self._tools()
         return [Respelled(tool, rows[tool.spec.name]) if tool.spec.name in rows else tool for tool in found]
 
-    async def next_starter(self) -> Starter:
-        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first."""
+    async def next_starter(self, told: str = "") -> Starter:
+        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first.
+        `told` goes to the model beside what everybody tells it."""
         await self.keeping.accounts.renew()
-        return self._starter(self.tools(), model=self.choice.reference())
-
-
-def model_of(
-    reference: str, info: ModelInfo | None, *, current: bool = False, effort: str = "", name: str = ""
-) -> wire.Model:
-    """A model of config.toml under its configured names."""
-    provider, _, model = reference.partition("/")
-    window: int | UnsetType = info.context_window if info and info.context_window else UNSET
-    return wire.Model(
-        provider,
-        model,
-        model,
-        name or model,
-        bool(info and info.reasoning),
-        current,
-        effort or UNSET,
-        window,
-    )
-
-
-def safely(look: Callable[[], ModelInfo]) -> ModelInfo | None:
-    """What is known of a model; None for one that is not configured any more."""
-    try:
-        return look()
-    except QuintetError:
-        return None
+        return self._starter(self.tools(), model=self.choice.reference(), told=told)

@@ -6,7 +6,7 @@ Ports and the parts of the engine behind them; whoever composes gives them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -14,9 +14,11 @@ from quintet.domain.model import ModelInfo
 from quintet.domain.ports import SettingsStore
 from quintet.engine.memory import Mind
 from quintet.engine.telemetry import Telemetry
-from quintet.protocols.kward import models as wire
 
 Known = tuple[str, ModelInfo | None, str]  # reference, what is known of it, its name for people
+
+if TYPE_CHECKING:
+    from quintet.protocols.kward import models as wire
 
 
 class ModelChoice(Protocol):

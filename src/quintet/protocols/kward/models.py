@@ -9,8 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-VERSION = 1
-NAME = "kward"
+from quintet.domain.model import ModelInfo
 
 
 class Wire(Struct, frozen=True, rename="camel"):
@@ -21,14 +20,7 @@ class Ok(Wire, frozen=True):
     ok: bool = True
 
 
-# --- initialize, workspace --------------------------------------------------------------------------------------------
-class InitializeResult(Wire, frozen=True):
-    protocol_version: int
-    server_name: str
-    experimental: bool
-    capabilities: dict[str, Any]
-
-
+# --- workspaces --------------------------------------------------------------------------------------------
 class WorkspaceParams(Wire, frozen=True):
     workspace_root: str | None = None
 
@@ -246,6 +238,16 @@ class Model(Wire, frozen=True):
     current: bool
     reasoning_effort: str | UnsetType = UNSET
     context_window: int | UnsetType = UNSET
+
+
+def model_of(
+    reference: str, info: ModelInfo | None, *, current: bool = False, effort: str = "", name: str = ""
+) -> Model:
+    """A model of ours, under its configured names."""
+    provider, _, model = reference.partition("/")
+    window: int | UnsetType = info.context_window if info and info.context_window else UNSET
+    reasons = bool(info and info.reasoning)
+    return Model(provider, model, model, name or model, reasons, current, effort or UNSET, window)
 
 
 # --- runtime, tools, commands -----------------------------------------------------------------------------------------

@@ -7,16 +7,23 @@ from __future__ import annotations
 import ast
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from quintet.domain.errors import QuintetError
 from quintet.protocols.kward.client import Opened
 from quintet.protocols.kward.house import House
+from quintet.protocols.kward.models import TurnEvent
 from quintet.protocols.kward.prompts import RESERVED
 
 LARGEST = 256 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+# What a plugin may define.
+RUN, CONTEXT, EVENTS = "run", "prompt_context", "transcript_events"
+CONTEXT_AT_MOST = 8_000  # characters of one plugin
 RUBY = " (unsupported: Ruby plugin)"
 
 
@@ -34,13 +41,56 @@ class Output(Struct, frozen=True):
     result: str | None
 
 
-async def plugin_commands(house: House) -> list[PluginCommand]:
-    found: dict[str, PluginCommand] = {}
+class Plugin(Struct, frozen=True):
+    path: str
+    source: str
+    commands: tuple[PluginCommand, ...]
+    functions: frozenset[str]
+
+
+async def all_plugins(house: House) -> list[Plugin]:
+    found = []
     for path in await _files(house, ".py"):
         source = await house.disk.text(path, LARGEST)
-        for command in _offered(path, source) if source else ():
+        if source and (plugin := _plugin(path, source)) is not None:
+            found.append(plugin)
+    return found
+
+
+async def plugin_commands(house: House) -> list[PluginCommand]:
+    found: dict[str, PluginCommand] = {}
+    for plugin in await all_plugins(house):
+        for command in plugin.commands:
             found.setdefault(command.name, command)
     return [command for name, command in sorted(found.items()) if name not in RESERVED]
+
+
+async def prompt_context(house: House, session: Opened, cwd: str) -> str:
+    """What plugins want the model told in this turn. One that fails is noted, and the turn goes on without it."""
+    told = []
+    for plugin in await all_plugins(house):
+        if CONTEXT in plugin.functions:
+            said = await _called(house, session, cwd, plugin, CONTEXT, [_context(house, session, cwd)])
+            if isinstance(said, str) and said.strip():
+                told.append(f"# From the plugin {os.path.basename(plugin.path)}\n{said.strip()[:CONTEXT_AT_MOST]}")
+    return "\n\n".join(told)
+
+
+async def tell_events(house: House, session: Opened, cwd: str, events: Sequence[TurnEvent]) -> None:
+    """What happened in a turn, to the plugins that want to know, once it is over."""
+    for plugin in await all_plugins(house):
+        if EVENTS in plugin.functions:
+            given = [msgspec.to_builtins(list(events)), _context(house, session, cwd)]
+            await _called(house, session, cwd, plugin, EVENTS, given)
+
+
+async def _called(house: House, session: Opened, cwd: str, plugin: Plugin, function: str, arguments: list[Any]) -> Any:
+    try:
+        said = await house.call_plugin(plugin.path, plugin.source, function, arguments, cwd=cwd, whose=session.thread)
+    except QuintetError as error:
+        house.log(f"kward: {function} of {plugin.path}: {error.line()}")
+        return None
+    return said.returned
 
 
 async def ruby_plugins(house: House) -> list[str]:
@@ -49,10 +99,8 @@ async def ruby_plugins(house: House) -> list[str]:
 
 
 async def run(house: House, session: Opened, cwd: str, command: PluginCommand, arguments: str) -> Output:
-    context = {"workspaceRoot": cwd, "sessionId": session.place.id, "configDir": house.config_dir}
-    said = await house.call_plugin(
-        command.path, command.source, "run", [command.name, arguments, context], cwd=cwd, whose=session.thread
-    )
+    given = [command.name, arguments, _context(house, session, cwd)]
+    said = await house.call_plugin(command.path, command.source, RUN, given, cwd=cwd, whose=session.thread)
     returned = said.returned
     lines = said.printed.splitlines()
     if isinstance(returned, list):
@@ -69,22 +117,25 @@ async def _files(house: House, ending: str) -> list[str]:
     return sorted(file.path for file in seen if file.path.endswith(ending))
 
 
-def _offered(path: str, source: str) -> list[PluginCommand]:
-    """`COMMANDS` is a literal, so it is known without running anything; a file without `run` offers nothing."""
+def _context(house: House, session: Opened, cwd: str) -> dict[str, str]:
+    return {"workspaceRoot": cwd, "sessionId": session.place.id, "configDir": house.config_dir}
+
+
+def _plugin(path: str, source: str) -> Plugin | None:
+    """What a file offers is known without running anything: its functions by name, its commands by a literal."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    if not any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in body):
-        return []
-    given = next((_literal(node) for node in body if _is_commands(node)), None)
-    if not isinstance(given, dict):
-        return []
-    named = {name: told for name, told in given.items() if isinstance(name, str) and _NAME.fullmatch(name)}
-    return [
+        return None
+    functions = frozenset(node.name for node in body if isinstance(node, ast.FunctionDef)) & {RUN, CONTEXT, EVENTS}
+    given = next((_literal(node) for node in body if _is_commands(node)), None) if RUN in functions else None
+    listed = given.items() if isinstance(given, dict) else ()
+    commands = [
         PluginCommand(name, _word(told, "description"), _word(told, "argument_hint"), path, source)
-        for name, told in named.items()
+        for name, told in listed
+        if isinstance(name, str) and _NAME.fullmatch(name)
     ]
+    return Plugin(path, source, tuple(commands), functions)
 
 
 def _is_commands(node: ast.stmt) -> bool:

@@ -6,17 +6,23 @@ Stored items and session files keep their text; this is about frames alone.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import msgspec
 
 MASK = "[REDACTED]"
-_SECRET = re.compile(r"token|secret|api_?key|authorization|password|credential", re.IGNORECASE)
+NAMES = ("token", "secret", "api_key", "apikey", "authorization", "password", "credential")
 # Names that only sound like it: what they hold is promised to the client.
 READABLE = frozenset({"apikeyproviders", "storedcredentialtype", "authorizationurl"})
-_SHAPES = re.compile(r"\b(bearer)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-9_-]{8,}", re.IGNORECASE)
 # Cheap, over the bytes of a frame: most have nothing of this, and are sent as they are.
-_SUSPECT = re.compile(rb"token|secret|api_?key|authorization|password|credential|bearer|sk-", re.IGNORECASE)
+_SUSPECT = tuple(word.encode() for word in (*NAMES, "bearer", "sk-"))
+
+
+@cache
+def _shapes() -> re.Pattern[str]:
+    """Made when a frame first needs it, so that the first reply need not wait."""
+    return re.compile(r"\b(bearer)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-9_-]{8,}", re.IGNORECASE)
 
 
 def redacted(value: Any) -> Any:
@@ -29,12 +35,13 @@ def redacted(value: Any) -> Any:
 
 
 def masked(text: str) -> str:
-    return _SHAPES.sub(lambda found: f"{found[1]} {MASK}" if found[1] else MASK, text)
+    return _shapes().sub(lambda found: f"{found[1]} {MASK}" if found[1] else MASK, text)
 
 
 def body(frame: bytes, plain: set[Any]) -> bytes:
     """A message's bytes as they may be sent. `plain` holds the ids of requests whose answer is promised unmasked."""
-    if not _SUSPECT.search(frame):
+    low = frame.lower()
+    if not any(word in low for word in _SUSPECT):
         return frame
     message = msgspec.json.decode(frame)
     if "result" in message and message.get("id") in plain:
@@ -46,7 +53,8 @@ def body(frame: bytes, plain: set[Any]) -> bytes:
 def _under(key: str, value: Any) -> Any:
     if key == "arguments" and isinstance(value, str):
         return _arguments(value)
-    if not _SECRET.search(key) or key.lower() in READABLE:
+    name = key.lower()
+    if name in READABLE or not any(word in name for word in NAMES):
         return redacted(value)
     return _hidden(value)
 

@@ -39,7 +39,7 @@ async def state(call: Call[Client], params: wire.SessionParams) -> wire.RuntimeS
         session_id=session.place.id,
         rpc_session_id=session.id,
         persistent_session_id=session.place.id,
-        auto_compaction_enabled=house.compacts,
+        auto_compaction_enabled=house.compacts(),
         default_provider=model.provider,
         default_model=f"{model.provider}/{model.id}",
         default_thinking_level=effort,
@@ -69,7 +69,7 @@ async def stats(call: Call[Client], params: wire.SessionParams) -> wire.RuntimeS
         tool_results=roles["tool"],
         total_messages=len(told),
         using_subscription=house.choice.current().provider == "Codex",
-        auto_compaction_enabled=house.compacts,
+        auto_compaction_enabled=house.compacts(),
         session_name=name_of(thread) or UNSET,
         context_usage=usage(house, session, thread, items, told),
     )

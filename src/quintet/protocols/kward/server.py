@@ -2,54 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from quintet.protocols.kward.auth import AUTH
-from quintet.protocols.kward.branching import BRANCHING
-from quintet.protocols.kward.choosing import CHOOSING
 from quintet.protocols.kward.client import Client
-from quintet.protocols.kward.commands import COMMANDS
-from quintet.protocols.kward.compacting import COMPACTING
-from quintet.protocols.kward.configuration import CONFIG
 from quintet.protocols.kward.errors import bad, errors
-from quintet.protocols.kward.exporting import EXPORTING
 from quintet.protocols.kward.handshake import HANDSHAKE
 from quintet.protocols.kward.house import House
-from quintet.protocols.kward.logging import LOGGING
-from quintet.protocols.kward.memory import MEMORY
-from quintet.protocols.kward.prompts import PROMPTS
-from quintet.protocols.kward.questions import QUESTIONS
 from quintet.protocols.kward.redaction import body
-from quintet.protocols.kward.runtime import RUNTIME
-from quintet.protocols.kward.sessions import SESSIONS, close_all
-from quintet.protocols.kward.turns import TURNS
-from quintet.protocols.kward.workspace import WORKSPACE
 from quintet.rpc.blocks import BlockDecoder, encode_block
 from quintet.rpc.connection import Connection, Source
 from quintet.rpc.dialect import Dialect
 from quintet.rpc.dispatch import Dispatcher
 from quintet.rpc.framing import MIB
-from quintet.rpc.rows import Table
+from quintet.rpc.rows import Family, LateTable
 from quintet.rpc.writer import Sink
 
-TABLE = Table(
-    HANDSHAKE,
-    WORKSPACE,
-    SESSIONS,
-    BRANCHING,
-    COMPACTING,
-    EXPORTING,
-    TURNS,
-    QUESTIONS,
-    RUNTIME,
-    COMMANDS,
-    PROMPTS,
-    MEMORY,
-    LOGGING,
-    CHOOSING,
-    CONFIG,
-    AUTH,
-)
+# By the beginning of a method's name: the modules it lies in, and what its rows are called there.
+FAMILIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "workspace": (("workspace", "WORKSPACE"),),
+    "sessions": (
+        ("sessions", "SESSIONS"),
+        ("branching", "BRANCHING"),
+        ("compacting", "COMPACTING"),
+        ("exporting", "EXPORTING"),
+    ),
+    "turns": (("turns", "TURNS"),),
+    "ui": (("questions", "QUESTIONS"),),
+    "runtime": (("runtime", "RUNTIME"),),
+    "tools": (("commands", "COMMANDS"),),
+    "commands": (("commands", "COMMANDS"),),
+    "resources": (("commands", "COMMANDS"),),
+    "prompts": (("prompts", "PROMPTS"),),
+    "memory": (("memory", "MEMORY"),),
+    "logging": (("logging", "LOGGING"),),
+    "models": (("choosing", "CHOOSING"),),
+    "openrouter": (("choosing", "CHOOSING"),),
+    "reasoning": (("choosing", "CHOOSING"),),
+    "config": (("configuration", "CONFIG"),),
+    "auth": (("auth", "AUTH"),),
+}
+
+
+def _loading(modules: tuple[tuple[str, str], ...]) -> Callable[[], list[Family]]:
+    def load() -> list[Family]:
+        return [getattr(import_module(f"{__package__}.{module}"), name) for module, name in modules]
+
+    return load
+
+
+TABLE = LateTable(HANDSHAKE, late={beginning: _loading(modules) for beginning, modules in FAMILIES.items()})
 LONGEST_BODY = 100 * MIB  # one turn may carry several images
 GRACE_S = 1.0  # for turns that are cancelled when the client leaves: the process is to be gone two seconds later
 
@@ -71,4 +74,7 @@ def connect(source: Source, sink: Sink, house: House) -> Connection[Client]:
 async def leave(connection: Connection[Any]) -> None:
     """Nobody speaks any more: what runs is cancelled, what was never used goes, and no login is waited for."""
     await connection.state.house.keeping.accounts.close()
-    await close_all(connection.state)
+    if connection.state.sessions:
+        from quintet.protocols.kward.sessions import close_all
+
+        await close_all(connection.state)

@@ -38,7 +38,7 @@ class Indexed(Struct, frozen=True):
 
 async def listed(house: House, root: str, limit: int) -> list[Listed]:
     rows = await _threads(house, root, limit)
-    rows += await _strangers(house, root, {row.path for row in rows}, limit)
+    rows += await _strangers(house, root, rows, limit)
     rows.sort(key=lambda row: row.modified_at, reverse=True)
     return tree(rows[:limit])
 
@@ -93,16 +93,20 @@ async def row_of(house: House, thread: Thread) -> Listed:
 
 
 # --- files of others --------------------------------------------------------------------------------------------------
-async def _strangers(house: House, root: str, known: set[str], limit: int) -> list[Listed]:
+async def _strangers(house: House, root: str, known: list[Listed], limit: int) -> list[Listed]:
+    """Those that are new enough to be among the newest, beside what is known."""
+    paths = {row.path for row in known}
+    times = sorted((row.modified_at for row in known), reverse=True)
+    oldest = times[limit - 1] if len(times) >= limit else ""
     seen = await house.disk.files(directory_of(house.config_dir, root))
     newest = sorted((f for f in seen if f.path.endswith(".jsonl")), key=lambda f: f.modified_ms, reverse=True)
     index = await _index(house)
     fresh: dict[str, Indexed] = {}
     found: list[Listed] = []
     for file in newest:
-        if len(found) == limit:
+        if len(found) == limit or iso(file.modified_ms) < oldest:
             break
-        if file.path in known or await _ours(house, file.path):
+        if file.path in paths or await _ours(house, file.path):
             continue
         entry = index.get(file.path)
         if entry is None or (entry.size, entry.modified_ms) != (file.size, file.modified_ms):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from quintet.domain.errors import TurnOver
@@ -15,7 +16,7 @@ from quintet.protocols.kward.commands import meant, plugin_named
 from quintet.protocols.kward.errors import BadArgument
 from quintet.protocols.kward.house import ME, House
 from quintet.protocols.kward.plugin_turn import PluginTurn
-from quintet.protocols.kward.plugins import PluginCommand
+from quintet.protocols.kward.plugins import PluginCommand, prompt_context, tell_events
 from quintet.protocols.kward.running import Running
 from quintet.rpc.call import Call, Reply
 from quintet.rpc.rows import Family
@@ -36,23 +37,45 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
     async with client.in_order(params.session_id) as session:
         if params.streaming_behavior not in BEHAVIOURS:
             raise BadArgument(f"Unsupported streamingBehavior: {params.streaming_behavior}")
-        parts: tuple[Part, ...] = (TextPart(params.input), *images(params.attachments))
+        house, pictures = client.house, images(params.attachments)
+        if params.streaming_behavior == "steer" and not session.turns:
+            raise BadArgument("No active turn to steer")
+        thread = await house.feed.journal.thread(session.thread)
+        cwd = thread.settings.cwd
+        if not pictures and (plugin := await _plugin(house, params.input)) is not None:
+            told = PluginTurn(call.connection, session, *plugin)
+            await told.queue()
+            return Reply(told.told(), then=told.play)
+        parts: tuple[Part, ...] = (TextPart(await _said(house, cwd, params.input)), *pictures)
         steered = await _steered(client, session, parts, params.streaming_behavior)
         if steered is not None:
             return Reply(steered.told())
-        house = client.house
-        thread = await house.feed.journal.thread(session.thread)
-        if not params.attachments and (plugin := await _plugin(house, params.input)) is not None:
-            told = PluginTurn(call.connection, session, *plugin)
-            await told.queued()
-            return Reply(told.told(), then=told.play)
-        called = await meant(house, thread.settings.cwd, params.input)
-        if called is not None and called.command is not None:
-            parts = (TextPart(await called.command.input(called.words)), *parts[1:])
+        starter = await house.next_starter(await prompt_context(house, session, cwd))
         running = Running(call.connection, session)
-        starter = await house.next_starter()
-        await running.begin(thread.root, lambda: house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
-        return Reply(running.told(), then=running.show)
+        await running.queue()
+        ahead = [turn for turn in session.turns if isinstance(turn, PluginTurn)]  # which the engine knows nothing of
+
+        async def begin() -> None:
+            start = house.turns.start
+            await running.begin(thread.root, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
+
+        async def then() -> None:
+            for turn in ahead:
+                await turn.over.wait()
+            if ahead:
+                await begin()
+            await running.show()
+            await tell_events(house, session, cwd, running.after(0))
+
+        if not ahead:
+            await begin()
+        return Reply(running.told(), then=then)
+
+
+async def _said(house: House, cwd: str, text: str) -> str:
+    """What the model is told: a prompt template or a skill in full, anything else as it is."""
+    called = await meant(house, cwd, text)
+    return text if called is None or called.command is None else await called.command.input(called.words)
 
 
 async def _plugin(house: House, text: str) -> tuple[PluginCommand, str] | None:
@@ -67,8 +90,6 @@ async def _plugin(house: House, text: str) -> tuple[PluginCommand, str] | None:
 async def _steered(client: Client, session: Opened, parts: tuple[Part, ...], behaviour: Any) -> Running | None:
     """The running turn, which has taken the input; None where a new one is to begin."""
     now = session.turns[0] if session.turns else None
-    if behaviour == "steer" and now is None:
-        raise BadArgument("No active turn to steer")
     if now is None or behaviour not in (None, "steer"):
         return None
     try:
@@ -95,7 +116,9 @@ async def cancel(call: Call[Client], params: wire.TurnParams) -> Reply[wire.Turn
     await running.cancel()
     if queued:
         await running.stop()
-        await running.over.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BEGINS_WITHIN_S):
+                await running.over.wait()
         return Reply(running.told())
     return Reply(running.told(), then=running.stop)
 

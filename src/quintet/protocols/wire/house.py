@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
+from quintet.domain.errors import NotFound
 from quintet.domain.hook import HookSubscription
 from quintet.domain.ports import Tool
 from quintet.domain.principal import local
@@ -78,9 +79,17 @@ class House:
     async def thread(self) -> Thread:
         """The one this process serves, found or begun when it is first needed: a client that only looks leaves none."""
         async with self._opening:
-            if self._thread is None:
+            if self._thread is None or await self._gone(self._thread):
                 self._thread = await self._open_thread()
             return self._thread
+
+    async def _gone(self, thread: Thread) -> bool:
+        """Somebody has deleted it: its name is free for a new one."""
+        try:
+            await self.feed.journal.thread(thread.id)
+        except NotFound:
+            return True
+        return False
 
     async def use(self) -> None:
         """Once: a first turn begins."""

@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from quintet.rpc.depth import too_deep
 from quintet.rpc.http.faults import BadRequest, TooLarge, TooSlow, WrongType
 from quintet.rpc.http.routes import Route
-from quintet.rpc.messages import too_deep
 
 Receive = Callable[[], Awaitable[Any]]
 MOST_DEPTH = 64

@@ -72,7 +72,7 @@ class Connection(HttpToolsProtocol):
             if peer_uid(peer) != os.geteuid():
                 transport.abort()
                 return
-        else:
+        elif hasattr(socket, "TCP_USER_TIMEOUT"):  # where there is none, TCP gives up in its own time
             # A peer that vanished without a word is gone when it has not taken a heartbeat for so long.
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self.dead_after_s * 1000))
         if len(self.connections) > self.most:

@@ -71,10 +71,16 @@ class Stream:
         return True
 
     async def send(self, chunk: bytes) -> None:
-        """Write it and wait until there is room for more: for what is read from the store at the client's own pace."""
+        """Write it at the client's own pace, for what is read from the store: when this returns, it has taken nearly
+        all of it, and no more than a piece ever waits for it here."""
+        for at in range(0, len(chunk), AT_ONCE):
+            await self._put(chunk[at : at + AT_ONCE])
+        await self._put(b"")
+
+    async def _put(self, chunk: bytes) -> None:
         if not self.lost:
             self._writing_since = asyncio.get_running_loop().time()
-            await self._write(chunk)
+            await self._write(chunk)  # waits for room before it writes
             self._writing_since = 0.0
 
     async def pump(self) -> None:
@@ -82,7 +88,7 @@ class Stream:
         while not self.lost:
             while self._queue and not self.lost:
                 chunk, frames = self._take()
-                await self.send(chunk)
+                await self._put(chunk)
                 self.sent += frames
             if self.closed or self.lost:
                 return

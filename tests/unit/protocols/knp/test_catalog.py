@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from quintet.domain.errors import all_error_classes
-from quintet.protocols.knp.errors import MAP, errors
+from quintet.protocols.knp.errors import MAP, errors, without_paths
 from tests.fakes.knp_project import Knp, knp_project
 
+SECRET = "sk-live-0123456789abcdefghijklmnop"
 MORE = """
 [providers.keyed]
 kind = "openai-chat"
 base_url = "https://api.example.com/v1"
 api_key = "sk-live-0123456789abcdefghijklmnop"
+[providers.leak]
+kind = "scripted"
+script = "leak.script"
 [models."keyed/big"]
 vision = true
 reasoning = true
@@ -71,6 +76,27 @@ def test_no_secret_is_in_any_of_it(configured: Knp) -> None:
     assert configured.get("/config")["permissions"]["mode"] == "ask"
 
 
+@pytest.mark.req("security:S44")
+def test_a_known_secret_is_on_no_stream_and_in_no_answer(configured: Knp) -> None:
+    first, second = SECRET[:11], SECRET[11:]
+    script = f'scope: turn\nthink: {SECRET}\ntext: it is {first}\ntext: "{second} as you see"\n'
+    (configured.server.app.home / "leak.script").write_text(script)
+    tid = configured.thread(title=SECRET, metadata={"note": [SECRET]})["tid"]
+    with configured.streamed(tid, "leak") as stream:
+        stream.until("run.result")
+    configured.ask("PATCH", f"/threads/{tid}", {"metadata": {"more": SECRET}})
+    with configured.server.stream("/events?after=0") as replayed:
+        replayed.until("run.finished")
+    told = [str(stream.frames), str(replayed.frames), str(configured.history(tid)), str(configured.get("/threads"))]
+    for shown in told:
+        assert tid in shown
+        assert SECRET not in shown
+        assert second not in shown
+    said = configured.history(tid)[-1]["content"][0]["text"]
+    assert said.startswith("it is ")
+    assert said.endswith(" as you see")
+
+
 @pytest.mark.req("knp:K39")
 def test_every_error_has_a_published_code() -> None:
     published = {"not_found", "invalid_request", "conflict", "unauthorized", "internal", "forbidden", "overloaded"}
@@ -79,6 +105,24 @@ def test_every_error_has_a_published_code() -> None:
         answer = errors(kind("It failed.", secret="/home/somebody/x"), "GET /x")
         assert answer.body.error.code in published
         assert "/home" not in str(answer.body)
+
+
+@pytest.mark.req("knp:K39")
+def test_no_error_tells_where_things_lie_on_the_server(tmp_path: Path) -> None:
+    for said, told in (
+        ("its script /home/me/.local/a.script cannot be read", "its script a.script cannot be read"),
+        ("'/tmp/x/y' and (/var/lib/z)", "'y' and (z)"),
+        (
+            "see https://example.com/home/x or GET /approvals/rules",
+            "see https://example.com/home/x or GET /approvals/rules",
+        ),
+    ):
+        assert without_paths(said) == told
+    with knp_project(tmp_path, '[providers.lost]\nkind = "scripted"\nscript = "none.script"\n') as knp:
+        reply = knp.ask("POST", "/threads", {"model": {"provider": "lost", "modelId": "scripted"}})
+        assert reply.status == 400
+        assert "none.script" in reply.json["error"]["message"]
+        assert str(tmp_path) not in str(reply.body)
 
 
 @pytest.mark.req("knp:K39")

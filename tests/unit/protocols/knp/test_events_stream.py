@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -166,6 +167,35 @@ def read_until_end(stream: Sse) -> list[int]:
 
 
 @pytest.mark.req("knp:K13")
+def test_what_happens_between_the_last_page_and_going_live_is_not_lost(
+    server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = new_thread(server, tmp_path)
+    read = server.app.journal.events
+    times = []
+
+    async def then_something_happens(after: int, **more: Any) -> Any:
+        page = await read(after, **more)
+        if not times:
+            times.append(after)
+            await server.app.feed.append([Draft(ThreadUpdated(title="meanwhile"), thread.id)])
+            members = [m for g in server.server._house.fanout._groups.values() for m, _ in g.members]
+            async with asyncio.timeout(10):
+                while not any(deliver.__self__._held for deliver in members):
+                    await asyncio.sleep(0.001)
+        return page
+
+    monkeypatch.setattr(server.app.journal, "events", then_something_happens)
+    with server.stream("/events?after=0") as stream:
+        assert stream.until("thread.updated")["data"]["thread"]["title"] == "meanwhile"
+        rename(server, thread, "later")
+        assert stream.until("thread.updated")["data"]["thread"]["title"] == "later"
+        got = numbers(stream)
+    with server.stream("/events?after=0") as stream:
+        assert read_to(stream, got[-1]) == got
+
+
+@pytest.mark.req("knp:K13")
 def test_a_cut_between_two_frames_of_one_event_goes_on_there(
     server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +266,7 @@ def test_a_slow_reader_is_cut_off_and_others_hear_everything(
 ) -> None:
     thread = new_thread(server, tmp_path)
     with socket.socket() as slow, server.stream("/events?after=0") as healthy:
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         slow.settimeout(30)
         slow.connect(("127.0.0.1", server.port))
         head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
@@ -278,6 +308,67 @@ async def test_a_queue_is_bounded_in_frames_and_in_bytes_and_one_larger_frame_st
         assert written == [b"overflow"]
     large = sse.Stream(never, Wire(), beat_s=30)
     assert large.offer(b"x" * (sse.MOST_BYTES + 1))
+
+
+@pytest.mark.req("knp:K13", "reliability:R4")
+def test_a_reader_that_catches_up_slowly_while_much_happens_misses_nothing(server: Running, tmp_path: Path) -> None:
+    """More comes meanwhile than is held for it: it goes on reading the store."""
+    thread = new_thread(server, tmp_path)
+    words = "x" * 30_000
+    drafts = [Draft(ThreadUpdated(title=words), thread.id)]
+
+    async def much(count: int) -> None:
+        for _ in range(count):
+            await server.app.feed.append(drafts)
+
+    server.call(much(200))
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        slow.settimeout(30)
+        slow.connect(("127.0.0.1", server.port))
+        head = f"GET /events?after=0 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        slow.sendall(f"{head}Authorization: Bearer {server.token}\r\n\r\n".encode())
+        wait_for(lambda: len(server.server.faces["knp"].streams) == 1)
+        server.call(much(60))
+        last = newest_frame(server)
+        got = b""
+        while b"id: %d\n" % last not in got[-100_000:]:
+            chunk = slow.recv(1 << 20)
+            assert chunk, "it was cut off"
+            got += chunk
+    numbers = [int(n) for n in re.findall(rb"\nid: (\d+)\n", got)]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) >= 260
+
+
+@pytest.mark.req("knp:K18")
+def test_a_defect_in_the_projection_ends_the_streams_and_later_ones_live(
+    server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = new_thread(server, tmp_path)
+    fanout = server.server._house.fanout
+
+    async def broken(events: Any) -> Any:
+        raise RuntimeError("a defect")
+
+    with server.stream("/events") as stream:
+        stream.next()
+        with monkeypatch.context() as patch:
+            patch.setattr(fanout, "_project", broken)
+            rename(server, thread, "unspeakable")
+            assert stream.next() is None, "it stayed open and said nothing"
+    assert "a defect" in (server.app.home / "quintet.log").read_text()
+    with server.stream("/events") as stream:
+        stream.next()
+        rename(server, thread, "speakable")
+        assert numbered_kind(stream) == "thread.updated"
+
+
+def numbered_kind(stream: Sse) -> str:
+    while frame := stream.next():
+        if frame["sse_id"] is not None:
+            return str(frame["kind"])
+    raise AssertionError("the stream ended")
 
 
 @pytest.mark.req("knp:K19")

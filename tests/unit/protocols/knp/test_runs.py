@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.thread import ThreadSettings
 from tests.fakes.knp_project import TEXT, Knp, kinds
 from tests.fakes.knp_server import wait_for
 
@@ -188,6 +189,15 @@ def test_what_cannot_be_begun_leaves_the_thread_as_it_was(knp: Knp) -> None:
         assert knp.refused("POST", path, body) == (400, "invalid_request"), body
     assert knp.get(f"/threads/{thread['tid']}") == thread
     assert knp.refused("GET", f"{path}/current") == (404, "not_found")
+
+
+@pytest.mark.req("knp:K6")
+def test_a_thread_whose_model_is_gone_says_so_before_anything_is_begun(knp: Knp) -> None:
+    settings = ThreadSettings(str(knp.project), model="gone/x")
+    thread = knp.server.call(knp.server.app.threads.create(settings))
+    assert knp.refused("POST", f"/threads/{thread.id}/runs", {"input": TEXT}) == (400, "invalid_request")
+    assert knp.history(thread.id) == []
+    assert knp.run(thread.id).json["status"] == "completed"  # with one that is there
 
 
 @pytest.mark.req("knp:K9")

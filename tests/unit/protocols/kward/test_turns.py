@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from quintet.domain.errors import ProviderFailed
 from quintet.domain.model import RetryChunk, TextChunk
 from quintet.domain.turn import Mode
-from tests.fakes.kward_peer import Message, Peer, kinds, payloads
+from tests.fakes.kward_peer import Message, Peer, Said, kinds, payloads
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool
 from tests.unit.protocols.kward.conftest import Connect
@@ -295,6 +296,54 @@ async def test_a_plugin_command_is_a_turn_without_a_model(connect: Connect) -> N
     assert await transcript(peer, session) == []
     with_image = await peer.turn(session["id"], "/hi Ada", attachments=[image()])
     assert payloads(with_image, "answer") == [{"content": "the model"}]
+
+
+SLOW = "COMMANDS = {'slow': 'Takes its time'}\ndef run(command, arguments, context):\n    return 'slow'\n"
+
+
+async def test_turns_and_plugin_commands_of_a_session_wait_for_each_other(connect: Connect) -> None:
+    gate, go = Gate(), asyncio.Event()
+
+    async def call_plugin(*_: Any, **__: Any) -> Said:
+        await go.wait()
+        return Said("", "slow")
+
+    peer = connect(GatedProvider(text("model"), [gate]), house={"call_plugin": call_plugin})
+    (peer.where / "plugins").mkdir()
+    (peer.where / "plugins" / "slow.py").write_text(SLOW)
+    session = await peer.session()
+    plugin = await peer.start(session["id"], "/slow")
+    turn = await peer.start(session["id"], "behind it", streamingBehavior="followUp")
+    doomed = await peer.start(session["id"], "never", streamingBehavior="followUp")
+    assert (await peer.ok("turns/cancel", turnId=doomed["id"]))["status"] == "canceled"
+    assert (await peer.ok("turns/status", turnId=turn["id"]))["status"] == "queued"
+    go.set()
+    await peer.finished(turn["id"])
+    order = [(m["params"]["turnId"], m["params"]["type"]) for m in peer.seen if m.get("method") == "turn/event"]
+    assert order.index((plugin["id"], "turnFinished")) < order.index((turn["id"], "turnStarted"))
+    assert kinds(peer.events(doomed["id"])) == ["turnQueued", "turnCancelRequested", "turnFinished"]
+    go.clear()
+    running = await peer.start(session["id"])
+    await gate.stopped()
+    plugin = await peer.start(session["id"], "/slow")
+    assert (await peer.ok("turns/cancel", turnId=plugin["id"]))["status"] == "canceled"
+    gate.open()
+    await peer.finished(running["id"])
+
+
+async def test_a_turn_cancelled_as_soon_as_it_is_queued_never_speaks(connect: Connect) -> None:
+    """Its id is in the first event, before its start is answered."""
+    peer = connect("text: spoken")
+    session = await peer.session()
+    for _ in range(20):
+        id = await peer.begin("turns/start", sessionId=session["id"], input="go")
+        queued = (await peer.until(lambda m: m.get("method") == "turn/event"))[-1]["params"]["turnId"]
+        await peer.ok("turns/cancel", turnId=queued)
+        events = await peer.finished(queued)
+        await peer.reply(id)
+        assert kinds(events)[-1] == "turnFinished"
+        assert kinds(events).count("turnFinished") == 1
+        assert kinds(peer.events(queued)) == kinds(events)
 
 
 @pytest.mark.req("kward:89")

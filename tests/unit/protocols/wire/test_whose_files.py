@@ -22,6 +22,8 @@ from tests.fakes.engine import ME, House, Process
 from tests.fakes.family import Family, task
 from tests.fakes.family import process as make_process
 from tests.fakes.providers import GatedProvider, text
+from tests.fakes.wire_client import spoken
+from tests.fakes.wire_peer import Peer
 
 WORK = "/project/here"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -113,6 +115,23 @@ async def test_an_id_of_another_directorys_thread_names_a_new_one(process: Proce
     assert "no thread of /project/here" in share.notes[0]
     unknown = await share.open("thr_unknown")
     assert unknown.id not in (elsewhere, opened.id)
+
+
+@pytest.mark.req("wire:S113")
+async def test_a_thread_deleted_under_its_client_is_begun_anew_under_its_name(process: Process, tmp_path: Path) -> None:
+    share = Share(process, tmp_path)
+    peer = Peer(process, GatedProvider(text("one"), text("two")), house={"open_thread": lambda: share.open("s1")})
+    assert spoken(await peer.prompt("first")) == "one"
+    (before,) = await process.journal.handles((await share.open("s1")).id)
+    await process.threads.delete(before.thread, ME)
+    assert spoken(await peer.prompt("second")) == "two"
+    after = await share.open("s1")
+    assert after.id != before.thread
+    begun = [
+        row["message"]["payload"] for row in lines(share.sessions()[0] / "wire.jsonl")[1:] if "TurnBegin" in str(row)
+    ]
+    assert begun == [{"user_input": "second"}]
+    await peer.close()
 
 
 async def test_a_subagent_has_files_of_its_own_below_its_callers(process: Process, tmp_path: Path) -> None:
