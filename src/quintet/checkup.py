@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quintet.config import Config, load_config, refuse_strangers
 from quintet.domain.checkup import Health, Row, fail, ok, warn
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import Busy, QuintetError
 from quintet.domain.ports import Clock
 from quintet.engine.redaction import Redactor
 from quintet.engine.rules import parse_rules
@@ -71,7 +71,7 @@ class Checkup:
             ("journal", lambda: self._journal_rows(deep=deep)),
             ("leftovers", lambda: _in_thread(lambda: look_at_leftovers(self._home))),
             ("sandbox", lambda: self._watched("trying the sandbox", sandbox)),
-            ("ports", lambda: _in_thread(self._port_rows)),
+            ("server", lambda: _in_thread(self._server_rows)),
             ("keys", lambda: _in_thread(self._key_rows)),
             ("local models", lambda: self._watched("asking local model servers", local)),
             ("programs", lambda: _in_thread(lambda: look_at_programs(self._environment))),
@@ -143,7 +143,10 @@ class Checkup:
         from quintet.workspace.blob_check import look_at_blobs
 
         since_ms = self._clock.now_ms() - int(self._config.retention.checkpoints_days * DAY_MS)
-        changes = await asyncio.to_thread(changes_since, Path(self._home), since_ms)
+        try:
+            changes = await asyncio.to_thread(changes_since, Path(self._home), since_ms)
+        except Busy as error:
+            return [warn("kept contents", error.message, "quintet doctor --deep")]
         digests = {state.digest for change in changes for state in (change.before, change.after) if state.kept}
         return [await asyncio.to_thread(look_at_blobs, self._home, self._clock, digests, self._progress)]
 
@@ -169,16 +172,13 @@ class Checkup:
             rows.append(warn(name, found.detail, found.fix) if missing else ok(name, found.detail, found.fix))
         return rows
 
-    def _port_rows(self) -> list[Row]:
-        from urllib.parse import urlsplit
-
+    def _server_rows(self) -> list[Row]:
         from quintet.rpc.http.binding import bind
         from quintet.workspace.port_check import look_at_ports
-        from quintet.workspace.server_lock import announced
+        from quintet.workspace.server_check import look_at_server, own_ports
 
-        faces = [facts for facts in announced(Path(self._home)).values() if isinstance(facts, dict)]
-        said = [facts["url"] for facts in faces if "url" in facts]  # a face may be on a socket alone
-        return look_at_ports(self._ports, bind, [port for url in said if (port := urlsplit(str(url)).port)])
+        home = Path(self._home)
+        return [*look_at_server(home), *look_at_ports(self._ports, bind, own_ports(home))]
 
     def _key_rows(self) -> list[Row]:
         from quintet.providers.key_check import look_at_keys

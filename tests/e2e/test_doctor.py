@@ -198,10 +198,15 @@ def test_a_taken_port_warns_and_the_homes_own_server_does_not(tmp_path: Path) ->
             pass  # somebody else has it, which is as good
         _, rows = doctor(home)
     assert (rows["port 4096"]["health"], rows["port 4096"]["fix"]) == ("warn", "quintet serve --knp-port 0")
-    server = Process([QUINTET, "serve", "--knp-port", "0", "--home", str(home)])
+    server = Process([QUINTET, "serve", "--knp-port", "off", "--socket", str(tmp_path / "s"), "--home", str(home)])
     try:
         server.until(lambda line: "listens" in line)
         done, rows = doctor(home, "--fix")
+        assert (rows["server"]["health"], rows["server"]["detail"]) == (
+            "ok",
+            f"answers at {tmp_path / 's'} (pid {server.pid})",
+        )
+        assert str(tmp_path / "s") in quintet(home=home).out, "a server without a port is one, too"
         assert "leftovers" not in rows
         assert (home / "server.json").exists(), "what a living server needs is left alone"
         assert rows["journal"]["health"] == "ok"

@@ -131,7 +131,7 @@ class Pty:
         unset: Sequence[str] = (),
         **env: str,
     ) -> None:
-        self._master, slave = pty.openpty()
+        self.master, slave = pty.openpty()
         columns, rows = size
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(slave)
@@ -163,21 +163,21 @@ class Pty:
         return self.shown[begun : self._read_to]
 
     def _more(self) -> bool:
-        ready, _, _ = select.select([self._master], [], [], 0.1)
+        ready, _, _ = select.select([self.master], [], [], 0.1)
         if not ready:
             return True
         try:
-            data = os.read(self._master, 65_536)
+            data = os.read(self.master, 65_536)
         except OSError:
             return False
         self._data += data
         return bool(data)
 
     def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
+        os.write(self.master, text.encode())
 
     def settings(self) -> list[Any]:
-        return termios.tcgetattr(self._master)
+        return termios.tcgetattr(self.master)
 
     def ended(self, within_s: float = 20.0) -> int:
         deadline = time.monotonic() + within_s
@@ -187,15 +187,15 @@ class Pty:
 
     def hang_up(self) -> None:
         """Nobody is at the other end any more."""
-        os.close(self._master)
-        self._master = -1
+        os.close(self.master)
+        self.master = -1
 
     def close(self) -> None:
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGKILL)
             self.popen.wait(15)
-        if self._master >= 0:
-            os.close(self._master)
+        if self.master >= 0:
+            os.close(self.master)
 
 
 @contextlib.contextmanager

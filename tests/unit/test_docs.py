@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from quintet import config
+from quintet.app import PROTOCOLS, method_rows
 from quintet.cli import COMMANDS, exits
 from quintet.cli.docs import renewed
 from quintet.cli.parser import actions_of, common_flags
@@ -129,6 +130,21 @@ def test_the_readme_lists_the_exit_codes() -> None:
     table = (ROOT / "README.md").read_text().partition("## Exit codes")[2].partition("##")[0]
     listed = {int(n) for n in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
     assert listed == {v for n, v in vars(exits).items() if n.isupper() and isinstance(v, int)}
+
+
+def test_the_readme_and_the_index_say_of_each_protocol_whether_it_is_served() -> None:
+    """The adapter has its word in the row of the protocol it adapts to."""
+    readme, index = (ROOT / "README.md").read_text(), (ROOT / "docs" / "README.md").read_text()
+    table = readme.partition("## Protocols")[2].partition("\n\n|")[2].partition("\n\n")[0]
+    for protocol, title in PROTOCOLS.items():
+        if protocol == "opencode":
+            assert ("the adapter not yet" in table) is not bool(method_rows(protocol))
+            continue
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| {title}")]
+        served = bool(method_rows(protocol))
+        assert (f"(docs/protocols/{protocol}.md)" in row, "not served yet" in row) == (served, not served), row
+        assert (title in readme.partition("Of the protocols")[2].partition(";")[0]) is served
+        assert (f"[{title}](protocols/{protocol}.md)" in index) is served
 
 
 def test_no_command_pays_for_the_generator() -> None:

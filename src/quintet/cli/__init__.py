@@ -35,9 +35,9 @@ COMMANDS = {
 # How the help arranges them; what is in no group stands under the last.
 GROUPS = {
     "Begin": ("demo", "doctor", "auth", "models"),
-    "Work": ("run", "chat", "threads", "undo", "agents"),
+    "Work": ("run", "chat", "threads", "undo", "agents", "memory"),
     "Decide and look": ("approvals", "policy", "events", "stats", "audit"),
-    "Serve": ("serve", "url", "wire", "kward", "methods"),
+    "Serve": ("serve", "attach", "url", "wire", "kward", "methods"),
     "Keep": ("backup", "gc", "repair", "version", "completion"),
 }
 # What people type who know other programs, or the action and not its command.

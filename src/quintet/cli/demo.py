@@ -20,6 +20,7 @@ from quintet.cli.demo_project import RIGHT, WRONG, DemoProject
 from quintet.cli.demo_view import DemoView
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
+from quintet.cli.signals import heard
 from quintet.domain.errors import QuintetError, StorageReadOnly
 from quintet.domain.event import Event, TurnFinished
 from quintet.domain.item import TextPart
@@ -41,26 +42,24 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 
 async def run(invocation: Invocation) -> int:
-    loop, me = asyncio.get_running_loop(), asyncio.current_task()
+    me = asyncio.current_task()
     assert me is not None
     stopping = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in stopping:
-        loop.add_signal_handler(number, me.cancel)
     place, finished = "", False
     try:
-        place = _made()
-        code = await _Demo(invocation, DemoProject(Path(place))).play()
-        finished = True
-        return code
+        with heard(dict.fromkeys(stopping, me.cancel), stopping, at_last=lambda: _take_away(place)):
+            place = _made()
+            code = await _Demo(invocation, DemoProject(Path(place))).play()
+            finished = True
+            return code
     except asyncio.CancelledError:
         invocation.screen.note("quintet: stopped; nothing is left of the demo.")
         return exits.INTERRUPTED
     finally:
         for number in stopping:  # what comes now must not keep it from being taken away
-            loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
-        if not (finished and invocation.flags.keep):
-            _remove(place, invocation)
+        if not (finished and invocation.flags.keep) and not _take_away(place):
+            invocation.screen.note(f"quintet: {place} could not be removed; nothing needs it any more.")
 
 
 def _made() -> str:
@@ -75,10 +74,9 @@ def _no_room(error: OSError) -> QuintetError:
     return StorageReadOnly(words, next_step="Name a directory with room in it: TMPDIR=DIR quintet demo")
 
 
-def _remove(place: str, invocation: Invocation) -> None:
+def _take_away(place: str) -> bool:
     shutil.rmtree(place, ignore_errors=True)
-    if os.path.exists(place):
-        invocation.screen.note(f"quintet: {place} could not be removed; nothing needs it any more.")
+    return not os.path.exists(place)
 
 
 class _Demo:

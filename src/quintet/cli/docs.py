@@ -165,7 +165,7 @@ def _value(action: argparse.Action) -> str:
 
 def _meaning(action: argparse.Action) -> str:
     words = (action.help or "").replace("|", "\\|")
-    said = action.default not in (None, False, "", argparse.SUPPRESS) and "default" not in words
+    said = action.default not in (None, False, "", (), [], argparse.SUPPRESS) and "default" not in words
     default = f"default: {action.default}" if said and action.option_strings else ""
     return f"{words} ({default})" if words and default else words or default
 

@@ -24,7 +24,7 @@ MEANINGS = {
     BUDGET: "a budget is spent; what was done until then is kept",
     PROVIDER: "the model or its configuration failed",
     STORAGE: "storage is full, read-only, damaged or of another version",
-    NO_SERVER: "a server is needed and none runs (no command needs one in this version)",
+    NO_SERVER: "a server is needed and none runs; `quintet serve` starts one",
     TIMEOUT: "the time limit was reached",
     INTERRUPTED: "cancelled or interrupted",
 }

@@ -93,7 +93,7 @@ def look(home: str) -> Overview:
         state.problem = "The home cannot be written: everything can be read, nothing can be started."
     state.bubblewrap = config.sandbox.mode != "off" and find_program("bwrap", os.environ) is not None
     said = announced(Path(home)).get("knp")
-    state.server = str(said.get("url", "")) if isinstance(said, dict) else ""
+    state.server = str(said.get("url") or said.get("socket", "")) if isinstance(said, dict) else ""
     return state
 
 

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import os
 import signal
-from pathlib import Path
 
 from quintet.app import App
 from quintet.cli import exits
+from quintet.cli.signals import end_children, heard
 from quintet.domain.errors import QuintetError
 from quintet.domain.principal import local
 from quintet.domain.turn import Turn
@@ -20,7 +20,8 @@ ME = local("cli")
 class Stopping:
     """Ctrl-C and the time limit cancel the turn; SIGTERM and SIGHUP end it as interrupted. Each leaves a finished turn.
 
-    A second Ctrl-C ends the process at once; the turn is then ended by whoever opens the thread next.
+    A second Ctrl-C ends the process at once, and so does any of them where nobody reads what is written; the turn is
+    then ended by whoever opens the thread next.
     """
 
     def __init__(self, app: App, turn: Turn, timeout_s: float | None) -> None:
@@ -29,30 +30,26 @@ class Stopping:
         self._timeout_s = timeout_s
         self._tasks: set[asyncio.Task[None]] = set()
         self._told = False
-        # Whoever started us with nohup has said that a hang-up does not matter.
-        hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-        self._ending = (signal.SIGTERM, signal.SIGHUP) if hangs_up else (signal.SIGTERM,)
+        self._heard = contextlib.ExitStack()
         self.timed_out = False
 
     def __enter__(self) -> Stopping:
+        ends = self._shut_down
+        handled = {signal.SIGINT: self._interrupt, signal.SIGTERM: ends, signal.SIGHUP: ends}
+        self._heard.enter_context(heard(handled, tuple(handled), limit_s=self._timeout_s))
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        for number in self._ending:
-            loop.add_signal_handler(number, self._shut_down)
         self._timer = loop.call_later(self._timeout_s, self._time_out) if self._timeout_s else None
         return self
 
     def __exit__(self, *_: object) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, *self._ending):
-            loop.remove_signal_handler(number)
+        self._heard.close()
         if self._timer is not None:
             self._timer.cancel()
 
     def _interrupt(self) -> None:
         if self._told:
             try:
-                _end_children()
+                end_children()
             finally:
                 os._exit(exits.INTERRUPTED)
         self._told = True
@@ -75,14 +72,3 @@ class Stopping:
     async def _cancel(self, reason: str) -> None:
         with contextlib.suppress(QuintetError):
             await self._app.turns.cancel(self._turn.id, ME, reason)
-
-
-def _end_children() -> None:
-    """Commands must not outlive the process that a person ends twice."""
-    from quintet.workspace.process_tree import tree_of
-
-    for children in Path("/proc/self/task").glob("*/children"):
-        for child in children.read_text().split():
-            for pid in tree_of(int(child), "\0"):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)

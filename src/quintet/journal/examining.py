@@ -14,14 +14,14 @@ import apsw
 
 from quintet.domain.checkpoint import FileChange
 from quintet.domain.checkup import Row, fail, ok, warn
-from quintet.domain.errors import QuintetError
+from quintet.domain.errors import Busy, QuintetError
 from quintet.domain.event import CheckpointSettled, FilesRestored
 from quintet.journal import audit, reading, wal
 from quintet.journal.checking import Found, Progress, look_at
 from quintet.journal.faults import as_storage_error
 from quintet.journal.home import Home
 from quintet.journal.migration import CURRENT
-from quintet.journal.peeking import living, peek
+from quintet.journal.peeking import living, looked
 from quintet.journal.sqlite_rows import SqliteRows
 from quintet.journal.statements import number
 
@@ -45,6 +45,8 @@ def examine(home: Path, *, deep: bool = False, progress: Progress = _silent) -> 
         return [ok(_NAME, "none yet; the first turn makes it")]
     try:
         return _examined(place, progress, deep=deep)
+    except Busy as error:
+        return [warn(_NAME, error.message, "quintet doctor")]
     except QuintetError as error:
         return [fail(_NAME, error.message, error.step)]
     except (apsw.Error, OSError) as error:
@@ -57,37 +59,48 @@ def changes_since(home: Path, since_ms: int) -> list[FileChange]:
     place = Home(home)
     if not os.path.exists(place.database):
         return []
-    with peek(place) as connection:
-        if number(connection, "PRAGMA user_version") < FORMAT_WITH_CHECKPOINTS:
-            return []
-        told = reading.checkpoints(SqliteRows(connection), "", 0)
+    return looked(place, lambda connection: _changes(connection, since_ms))
+
+
+def _changes(connection: apsw.Connection, since_ms: int) -> list[FileChange]:
+    if number(connection, "PRAGMA user_version") < FORMAT_WITH_CHECKPOINTS:
+        return []
+    told = reading.checkpoints(SqliteRows(connection), "", 0)
     payloads = [event.payload for event in told if event.at_ms >= since_ms]
     return [c for p in payloads if isinstance(p, CheckpointSettled | FilesRestored) for c in p.changes]
 
 
 def _examined(place: Home, progress: Progress, *, deep: bool) -> list[Row]:
-    size = os.path.getsize(place.database)
     lost = _lost_frames(place)
     if lost:
         return [fail(_NAME, f"its log has {lost} whole pages behind a bad one, which SQLite will drop", _REPAIR)]
-    with peek(place) as connection:
-        connection.execute("BEGIN").fetchall()  # one picture, whatever others write meanwhile
-        if deep:
-            return [*_deeply(connection, size, progress), *_clock(connection)]
-        if wrong := _quickly(connection, size):
-            return [fail(_NAME, wrong, _REPAIR)]
-        threads = number(connection, "SELECT count(*) FROM threads WHERE parent = '' AND deleted_ms = 0")
-        older = number(connection, "PRAGMA user_version") < CURRENT.version
-        upgrade = "; of an older format, brought up to date by the next command that writes" if older else ""
-        looked = "" if size <= QUICK_BYTES else f"; too large for a quick look: {_DEEP}"
-        return [ok(_NAME, f"opens, {threads} threads, {_mib(size)}{looked}{upgrade}"), *_clock(connection)]
+    size = os.path.getsize(place.database)
+    return looked(place, lambda connection: _rows(connection, size, progress, deep=deep))
+
+
+def _rows(connection: apsw.Connection, size: int, progress: Progress, *, deep: bool) -> list[Row]:
+    connection.execute("BEGIN").fetchall()  # one picture, whatever others write meanwhile
+    if deep:
+        return [*_deeply(connection, size, progress), *_clock(connection)]
+    if wrong := _quickly(connection, size):
+        return [fail(_NAME, wrong, _REPAIR)]
+    threads = number(connection, "SELECT count(*) FROM threads WHERE parent = '' AND deleted_ms = 0")
+    older = number(connection, "PRAGMA user_version") < CURRENT.version
+    upgrade = "; of an older format, brought up to date by the next command that writes" if older else ""
+    looked_at = "" if size <= QUICK_BYTES else f"; too large for a quick look: {_DEEP}"
+    return [ok(_NAME, f"opens, {threads} threads, {_mib(size)}{looked_at}{upgrade}"), *_clock(connection)]
 
 
 def _lost_frames(place: Home) -> int:
-    """Only where nobody writes: a log that grows cannot be read from outside."""
+    """Only where nobody writes, nor has begun to meanwhile: a log that grows cannot be read from outside."""
     if living(place) or not os.path.exists(place.log) or os.path.getsize(place.log) > QUICK_BYTES:
         return 0
-    return wal.walk(place.log).lost
+    before = os.stat(place.log)
+    lost = wal.walk(place.log).lost
+    if not lost or living(place) or not os.path.exists(place.log):
+        return 0
+    after = os.stat(place.log)
+    return lost if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns) else 0
 
 
 def _quickly(connection: apsw.Connection, size: int) -> str:

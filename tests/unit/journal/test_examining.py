@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -12,7 +14,7 @@ import pytest
 
 from quintet.domain.checkup import Health, Row
 from quintet.domain.thread import ThreadQuery
-from quintet.journal import open_journal
+from quintet.journal import open_journal, opening, peeking
 from quintet.journal.examining import examine
 from quintet.journal.peeking import glance
 from quintet.journal.repair import repair
@@ -53,6 +55,58 @@ async def test_no_journal_is_no_fault_and_none_is_made(tmp_path: Path, deep: boo
     assert journal_row(tmp_path, deep=deep).health is Health.OK
     assert glance(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
+
+
+class Meanwhile:
+    """Told how far a look is, it lets somebody else open the journal, delete a thread, move every page, and go."""
+
+    def __init__(self, home: Path, times: int) -> None:
+        self._home, self.left = home, times
+
+    def __call__(self, doing: str, done: int, total: int) -> None:
+        if self.left:
+            self.left -= 1
+            with ThreadPoolExecutor() as another:
+                another.submit(asyncio.run, self._write()).result(20)
+            change(self._home, "VACUUM")
+
+    async def _write(self) -> None:
+        journal = await open_journal(self._home, protocol="test")
+        (thread,) = await journal.threads(ThreadQuery(limit=1))
+        await journal.delete_thread(thread.id)
+        await journal.close()
+
+
+@pytest.fixture
+def nothing_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are read when they are needed, as those of a large journal are."""
+
+    def connect(source: str, flags: int) -> apsw.Connection:
+        connection = opening.connect(source, flags)
+        connection.execute("PRAGMA cache_size = 1").fetchall()
+        return connection
+
+    monkeypatch.setattr(peeking, "connect", connect)
+
+
+@pytest.mark.req("first_minutes:F9")
+@pytest.mark.usefixtures("nothing_cached")
+@pytest.mark.parametrize("times", [1, 3])
+async def test_somebody_who_writes_during_a_deep_look_is_no_damage(tmp_path: Path, times: int) -> None:
+    await filled(tmp_path, 6)
+    meanwhile = Meanwhile(tmp_path, times)
+    rows = examine(tmp_path, deep=True, progress=meanwhile)
+    assert meanwhile.left == 0
+    assert {row.health for row in rows} == {Health.OK}, rows
+    assert contents(tmp_path).keys() >= {"quintet.db"}
+    assert not (tmp_path / "quintet.db-wal").exists(), "it was read as it lies there"
+
+
+@pytest.mark.usefixtures("nothing_cached")
+async def test_a_journal_that_is_never_left_alone_is_not_called_damaged(tmp_path: Path) -> None:
+    await filled(tmp_path, 6)
+    row = examine(tmp_path, deep=True, progress=Meanwhile(tmp_path, 1_000))[0]
+    assert (row.health, row.fix) == (Health.WARN, "quintet doctor")
 
 
 @BOTH

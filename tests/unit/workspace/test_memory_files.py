@@ -168,7 +168,7 @@ async def test_what_a_dead_writer_left_is_cleared_with_the_next_change(tmp_path:
 ADD = """
 import asyncio, sys
 from pathlib import Path
-from quintet.engine.memory import MemorySwitch
+from quintet.domain.memory import MemorySwitch
 from quintet.engine.profiles import Profiles
 from quintet.journal.clock import SystemClock
 from quintet.minds import Minds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import os
 import signal
@@ -19,6 +18,7 @@ from quintet.cli.chat.face import Face
 from quintet.cli.chat.history import History
 from quintet.cli.chat.lines import Lines
 from quintet.cli.invoke import Invocation, directory
+from quintet.cli.signals import heard
 from quintet.cli.thread_choice import chosen, configure
 from quintet.domain.thread import ThreadSettings
 from quintet.domain.tool import Confine
@@ -41,7 +41,7 @@ async def hold(invocation: Invocation) -> int:
         face = _face(invocation, history)
         settings = ThreadSettings(cwd=cwd, agent=flags.agent, plan_mode=bool(flags.plan))
         talk = Conversation(app, invocation, face, lambda model: _starter(app, flags, model), settings)
-        with _terminal_kept(), _signals(talk):
+        with _terminal_kept(talk):
             await talk.hold(thread)
         for line in talk.farewell(history.problem):
             invocation.screen.note(line)
@@ -69,30 +69,22 @@ def _starter(app: App, flags: argparse.Namespace, model: str) -> Starter:
 
 
 @contextlib.contextmanager
-def _terminal_kept() -> Iterator[None]:
-    """Whatever happens inside, the terminal's settings are what they were."""
+def _terminal_kept(talk: Conversation) -> Iterator[None]:
+    """Whatever happens inside, also a signal, the terminal's settings are what they were."""
     try:
         before = termios.tcgetattr(sys.stdin.fileno())
     except termios.error:
         before = None
-    try:
-        yield
-    finally:
+
+    def restore(when: int = termios.TCSADRAIN) -> None:
         if before is not None:
             with contextlib.suppress(termios.error):  # the terminal is gone
-                termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+                termios.tcsetattr(sys.stdin.fileno(), when, before)
 
-
-@contextlib.contextmanager
-def _signals(talk: Conversation) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
     handled = {signal.SIGINT: talk.interrupt, signal.SIGTERM: talk.end, signal.SIGHUP: talk.end}
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        del handled[signal.SIGHUP]  # whoever started us with nohup has said that a hang-up does not matter
-    for number, act in handled.items():
-        loop.add_signal_handler(number, act)
+    ending = (signal.SIGTERM, signal.SIGHUP)
     try:
-        yield
+        with heard(handled, ending, at_last=lambda: restore(termios.TCSANOW)):
+            yield
     finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
+        restore()

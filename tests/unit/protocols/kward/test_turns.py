@@ -13,9 +13,13 @@ import pytest
 from quintet.domain.errors import ProviderFailed
 from quintet.domain.model import RetryChunk, TextChunk
 from quintet.domain.turn import Mode
+from quintet.tools.task import TaskTool
+from quintet.tools.write import WriteTool
+from quintet.workspace.paths import PathGuard
+from quintet.workspace.seen import Seen
 from tests.fakes.kward_peer import Message, Peer, Said, kinds, payloads
 from tests.fakes.providers import Gate, GatedProvider, call, text
-from tests.fakes.tools import FakeTool
+from tests.fakes.tools import FakeTool, SlowTool
 from tests.unit.protocols.kward.conftest import Connect
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
@@ -221,6 +225,20 @@ async def test_a_running_turn_that_is_cancelled_says_nothing_more_but_its_end(co
     assert events[-1]["payload"] == {"status": "canceled", "error": None}
     assert "assistantMessage" not in kinds(events)
     assert payloads(await peer.turn(session["id"]), "answer") == [{"content": "next"}]
+
+
+@pytest.mark.req("kward:83")
+async def test_a_call_that_is_cut_off_is_in_the_file_and_not_told_after_the_cancel(connect: Connect) -> None:
+    slow = SlowTool()
+    peer = connect(GatedProvider(call("slow")), [slow])
+    session = await peer.session()
+    turn = await peer.start(session["id"])
+    await slow.started()
+    await peer.ok("turns/cancel", turnId=turn["id"])
+    events = await peer.finished(turn["id"])
+    assert kinds(events)[-3:] == ["toolCall", "turnCancelRequested", "turnFinished"]
+    (cut,) = [r["message"] for r in peer.records(session) if r.get("message", {}).get("role") == "tool"]
+    assert cut["content"].startswith("Cancelled. ")
 
 
 @pytest.mark.req("kward:84")
@@ -593,6 +611,25 @@ async def test_where_policy_asks_the_person_is_asked_with_everything_in_sight(co
         assert result["result"]["isError"] is not written
         assert Path(peer.work / "a.txt").exists() is written
     assert result["content"].startswith(("Wrote", "Created"))
+
+
+async def test_what_a_subagent_wants_is_asked_and_the_rest_of_it_is_its_own(connect: Connect) -> None:
+    given = json.dumps({"description": "write it", "prompt": "write a.txt"})
+    wanted = call("write_file", json.dumps({"path": "a.txt", "content": "new\n"}), "c2")
+    provider = GatedProvider(call("task", given), wanted, text("written"), text("done"))
+    guard, seen = PathGuard(), Seen()
+    peer = connect(provider, [TaskTool(), WriteTool(guard, seen)], mode=Mode.ASK)
+    session = await peer.session()
+    turn = await peer.start(session["id"])
+    asked = await peer.told("ui/question")
+    assert "a.txt" in asked["questions"][0]["question"]
+    answers = [{"question": "", "answer": "Allow"}]
+    given_back = {"sessionId": session["id"], "questionRequestId": asked["questionRequestId"], "answers": answers}
+    await peer.ok("ui/answerQuestion", **given_back)
+    events = await peer.finished(turn["id"])
+    assert [p["toolName"] for p in payloads(events, "toolResult")] == ["task"]
+    assert payloads(events, "answer") == [{"content": "done"}]
+    assert (peer.work / "a.txt").exists()
 
 
 async def test_a_declined_call_says_so(connect: Connect) -> None:
