@@ -17,7 +17,7 @@ import pytest
 from tests.fakes.terminals import Pty, at_pty
 from tests.faults.processes import QUINTET, environment, quintet, wait_until, write_home
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = [pytest.mark.req("first_minutes:F18"), pytest.mark.timeout(90)]
 TALKS = 'scope: turn\ntext: "more\\n"\nuntil: never\n'
 
 
