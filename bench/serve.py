@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
@@ -14,12 +15,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench import opencode
 from bench.http_load import Target
 from bench.measure import Row, fresh_home, median, percentile, rss_mib
 from bench.stamping_model import BURST, PACED
+from quintet.rpc.http.credential import Credential, Shown
 
 STARTS = 3
 ROUNDS = 3
@@ -27,6 +29,7 @@ MANY = 1_000
 SETTLED_S = 3.0
 STAMP = re.compile(r"@(\d+\.\d+) ")
 TITLES = {"title": "a thread"}
+_QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def free_port() -> int:
@@ -48,8 +51,7 @@ class Server:
             self.command(home),
             cwd=work,
             env=self.environment(home),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            **_QUIET,
         )
         self.ready_s = self.target.until_ready(self.health, began)
         self.opened(home)
@@ -99,10 +101,11 @@ class Server:
 
 
 class Ours(Server):
+    home: Path
     health, all = "/health", "/threads?limit=50"
 
     def command(self, home: Path) -> list[str]:
-        self._home = home
+        self.home = home
         program = str(Path(sys.executable).with_name("quintet"))
         return [program, "serve", "--knp-port", str(self.port), "--home", str(home)]
 
@@ -240,6 +243,23 @@ def turn(server: Server, text: str) -> tuple[float, float, list[float]]:
     return arrivals[0] - began, arrivals[-1] - began, delays
 
 
+def foreign_s(server: Ours, work: Path) -> list[float]:
+    """How late the stream tells what another process does on the same home."""
+    delays: list[float] = []
+    program = str(Path(sys.executable).with_name("quintet"))
+    frames = server.target.stream("/events")
+    next(frames)
+    for _ in range(ROUNDS):
+        words = [program, "run", "-m", "offline/offline", "echo hello", "--home", str(server.home)]
+        child = subprocess.Popen(words, cwd=work, env=server.environment(server.home), **_QUIET)
+        for at, frame in frames:
+            delays.append(at - frame["timestamp"] / 1000)
+            if frame["kind"] == "run.finished":
+                break
+        child.wait(30)
+    return delays
+
+
 class Figures(NamedTuple):
     ready_s: float
     memory_mib: float
@@ -250,6 +270,7 @@ class Figures(NamedTuple):
     delay_p95_s: float
     items_s: float
     list_s: float
+    foreign_p95_s: float = 0.0  # of ours
 
 
 def measure(kind: type[Server], url: str) -> Figures:
@@ -278,9 +299,9 @@ def measure(kind: type[Server], url: str) -> Figures:
         server.fill(threads[0], MANY)
         items_s = timed(lambda: server.items(threads[0], MANY), MANY)
         list_s = timed(server.list_all, MANY)
-    return Figures(
-        median(ready), memory, health, listing, reading, median(lasts), percentile(delays, 0.95), items_s, list_s
-    )
+        foreign = percentile(foreign_s(server, place / "work" / "work"), 0.95) if isinstance(server, Ours) else 0.0
+    delay = percentile(delays, 0.95)
+    return Figures(median(ready), memory, health, listing, reading, median(lasts), delay, items_s, list_s, foreign)
 
 
 def timed(deed: Callable[[], int], least: int) -> float:
@@ -305,8 +326,28 @@ def run() -> list[Row]:
     return [*alone(ours), *beside(ours, theirs)]
 
 
+def guessing() -> float:
+    """How much longer a token takes that is wrong in its last character than one wrong in its first; the rounds of both
+    alternate, and the quickest of each counts."""
+    right = secrets.token_urlsafe(32)
+    credential = Credential(right)
+    wrong = [Shown("bearer", "!" + right[1:]), Shown("bearer", right[:-1] + "!")]
+    best = [float("inf")] * 2
+    for _ in range(300):
+        for n, shown in enumerate(wrong):
+            began = time.perf_counter()
+            for _ in range(200):
+                credential.accepts(shown)
+            best[n] = min(best[n], time.perf_counter() - began)
+    return max(best) / min(best)
+
+
 def alone(ours: Figures) -> list[Row]:
-    return [Row("serve: added delay of a delta, p95", ours.delay_p95_s * 1000, "ms", 3, "200 of them, 5 ms apart")]
+    return [
+        Row("serve: added delay of a delta, p95", ours.delay_p95_s * 1000, "ms", 3, "200 of them, 5 ms apart"),
+        Row("serve: a token wrong at its end, to one wrong at its beginning", guessing(), "x", 1.05, "time to refuse"),
+        Row("serve: what another process does is on the stream, p95", ours.foreign_p95_s * 1000, "ms", 100),
+    ]
 
 
 def beside(ours: Figures, theirs: Figures) -> list[Row]:

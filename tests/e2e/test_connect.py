@@ -13,9 +13,10 @@ from quintet.serving.server import Wish
 from tests.fakes.knp_server import knp_server
 from tests.faults.processes import one_line, quintet, write_home
 
-pytestmark = [pytest.mark.req("first_minutes:F17"), pytest.mark.timeout(90)]
+pytestmark = pytest.mark.timeout(90)
 
 
+@pytest.mark.req("first_minutes:F17")
 @pytest.mark.parametrize(("client", "program"), [("kimi", "quintet-kimi"), ("kward", "quintet-kward")])
 def test_a_program_that_is_named_is_there_and_has_answered(tmp_path: Path, client: str, program: str) -> None:
     home, room = tmp_path / "home", tmp_path / "room"
@@ -30,6 +31,7 @@ def test_a_program_that_is_named_is_there_and_has_answered(tmp_path: Path, clien
     assert not home.exists(), "what was tried was tried elsewhere"
 
 
+@pytest.mark.req("first_minutes:F17")
 def test_a_server_is_asked_with_its_token_and_its_absence_is_exit_7(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home")
     assert "quintet serve" in one_line(quintet("connect", "knp", home=home), 7)
@@ -44,6 +46,7 @@ def test_a_server_is_asked_with_its_token_and_its_absence_is_exit_7(tmp_path: Pa
         assert quintet("connect", "knp", home=home).code != 0
 
 
+@pytest.mark.req("first_minutes:F17")
 @pytest.mark.parametrize("does", ["exit 3", "echo no", "printf 'Content-Length: 2\\r\\n\\r\\n{}'"])
 def test_a_program_that_does_not_answer_as_it_should_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], does: str
@@ -58,6 +61,7 @@ def test_a_program_that_does_not_answer_as_it_should_is_told_in_one_line(
     assert shown.err.count("\n") == 1
 
 
+@pytest.mark.req("first_minutes:F17")
 def test_what_is_not_served_yet_and_what_is_not_known_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -183,7 +183,7 @@ def sent(port: int, raw: bytes, pieces: int) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as peer:
         size = max(1, len(raw) // pieces)
         answer = b""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with contextlib.suppress(OSError):  # it may have heard enough before all of it was sent
             for at in range(0, len(raw), size):
                 peer.sendall(raw[at : at + size])
         with contextlib.suppress(OSError):  # it has been closed and reset from the other side already
@@ -238,7 +238,7 @@ def test_a_request_cut_at_any_byte_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.req("reliability:R13")
 @pytest.mark.parametrize(("part", "rounds"), tiers.shares("R13", 3))
-@pytest.mark.timeout(tiers.limit_s(90))
+@pytest.mark.timeout(tiers.limit_s(180))
 def test_sigterm_ends_a_busy_server_within_five_seconds_and_leaves_nothing(
     tmp_path: Path, part: int, rounds: int
 ) -> None:

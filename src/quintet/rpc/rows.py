@@ -119,16 +119,21 @@ class LateTable(Table):
     def __init__(self, *families: Family, late: Mapping[str, Callable[[], Iterable[Family]]]) -> None:
         super().__init__(*families)
         self._late = dict(late)
-        self._loaded: set[str] = set()
+        self._order = tuple(late)
+        self._loaded: dict[str, Family] = {}
 
     def get(self, name: str) -> Row | None:
         self._load(name.partition("/")[0])
         return super().get(name)
 
     def __iter__(self) -> Iterator[Row]:
+        """In the order given, whichever was called first."""
         for beginning in list(self._late):
             self._load(beginning)
-        return super().__iter__()
+        late = {row.name for family in self._loaded.values() for row in family.rows}
+        own = [row for row in super().__iter__() if row.name not in late]
+        named = [row for family in self._loaded.values() for row in family.rows]
+        return iter([*own, *sorted(named, key=lambda row: self._order.index(row.name.partition("/")[0]))])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -140,6 +145,6 @@ class LateTable(Table):
         load = self._late.pop(beginning, None)
         for family in load() if load is not None else ():
             if family.name not in self._loaded:
-                self._loaded.add(family.name)
+                self._loaded[family.name] = family
                 for row in family.rows:
                     self._add(row)

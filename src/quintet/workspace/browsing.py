@@ -35,11 +35,11 @@ class Browsing:
             try:
                 ignored = Ignored(place.root)
                 with os.scandir(directory) as found:
-                    made = [self._entry(place, entry, ignored) for entry in found]
+                    seen = [entry for entry in found if not self._guard.hides(os.path.join(place.path, entry.name))]
+                    made = [self._entry(place, entry, ignored) for entry in seen]
             finally:
                 os.close(directory)
-            shown = (entry for entry in made if not self._guard.hides(os.path.join(place.root, entry.path)))
-            return sorted(shown, key=lambda entry: (not entry.directory, os.fsencode(entry.path)))
+            return sorted(made, key=lambda entry: (not entry.directory, entry.path))
 
         with _plainly("This is no directory."):
             return await on_disk(listed)
@@ -47,7 +47,7 @@ class Browsing:
     def _entry(self, place: Place, entry: os.DirEntry[str], ignored: Ignored) -> Entry:
         path = "/".join((*place.names, entry.name))
         is_dir = self._leads_to_directory(place, entry)
-        return Entry(path, is_dir, ignored.ignores(path, is_dir=is_dir))
+        return Entry(_readable(path), is_dir, ignored.ignores(path, is_dir=is_dir))
 
     def _leads_to_directory(self, place: Place, entry: os.DirEntry[str]) -> bool:
         """A link to a directory is one, as long as it stays in the workspace."""
@@ -76,10 +76,10 @@ class Browsing:
         def walked() -> list[Entry]:
             wanted = words.casefold()
             ignored = Ignored(self._place(root, "/").root, self._guard.hides)
-            found = [Entry(found.path, directory=False) for found in ignored.walk()]
+            found = [Entry(_readable(found.path), directory=False) for found in ignored.walk()]
             found = found if files else []
             if directories:
-                found += [Entry(path, directory=True) for path in ignored.entered]
+                found += [Entry(_readable(path), directory=True) for path in ignored.entered]
             fitting = [entry for entry in found if wanted in entry.path.casefold()]
             return sorted(fitting, key=lambda entry: _closeness(entry.path, wanted))[:limit]
 
@@ -94,7 +94,7 @@ class Browsing:
             place = await on_disk(self._place, root, "/")
             found = await self._search.lines(place, Query(pattern, glob=glob, rows=limit))
         matches = [
-            Match(hits.path, row.number, row.column, row.text.rstrip("\r")[:TEXT_LENGTH])
+            Match(_readable(hits.path), row.number, row.column, row.text.rstrip("\r")[:TEXT_LENGTH])
             for hits in found.files
             for row in hits.rows
             if row.matches
@@ -125,6 +125,11 @@ def _plainly(otherwise: str) -> Iterator[None]:
         raise
     except OSError:
         raise Invalid(OUTSIDE) from None
+
+
+def _readable(path: str) -> str:
+    """A name that is no UTF-8 can be shown, if not asked for."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _is_text(data: bytes, *, cut: bool) -> bool:

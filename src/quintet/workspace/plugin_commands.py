@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from quintet.domain.ids import new_id
 from quintet.workspace.child import Cause, Child, died_of
 from quintet.workspace.confined_run import run_confined
 from quintet.workspace.environment import child_environment
+from quintet.workspace.interpreter import bare_interpreter
 from quintet.workspace.output import Decoder, Kept
 from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.plan import TEMPORARY
@@ -97,7 +97,7 @@ class PluginCommands:
             kept[stream].add(decoder.text(stream, data))
 
         environment = child_environment(self._environment, f"{whose}:plugin:{new_id('cal')}")
-        argv = (sys.executable, "-I", "-c", HOST, file)
+        argv = (bare_interpreter(), "-I", "-c", HOST, file)
         child = Child(argv, cwd, environment, TIMEOUT_S, OUTPUT_LIMIT, self._caps)
         ended = await run_confined(self._sandbox, child, profile, self._caps, receive)
         if ended.cause is Cause.TIMEOUT:

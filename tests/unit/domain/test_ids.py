@@ -29,3 +29,11 @@ def test_the_form_of_an_id_is_recognised() -> None:
 def test_event_ids_sort_like_their_numbers() -> None:
     numbers = [1, 9, 10, 255, 256, 65_536, 2**40]
     assert sorted(ids.event_id(n) for n in numbers) == [ids.event_id(n) for n in numbers]
+
+
+def test_an_id_is_a_number_of_128_bits_and_back() -> None:
+    for _ in range(100):
+        made = ids.new_id("thr")
+        number = ids.number_of(made)
+        assert 0 < number < 1 << 128
+        assert ids.from_number("thr", number) == made

@@ -127,7 +127,7 @@ async def test_all_hooks_of_a_moment_run_at_once(begin: Any, work: Path) -> None
 
 @pytest.mark.req("models:H4")
 async def test_the_first_block_counts(begin: Any, work: Path) -> None:
-    late = "until [ -e first ]; do sleep 0.01; done; sleep 0.3; echo late >&2; exit 2"
+    late = "until [ -e first ]; do sleep 0.01; done; sleep 1.5; echo late >&2; exit 2"
     one = await begin(
         hook(HookEvent.BEFORE_TOOL, late), hook(HookEvent.BEFORE_TOOL, "touch first; echo soon >&2; exit 2")
     )

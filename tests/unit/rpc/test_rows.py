@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from quintet.rpc.rows import Family, NoParams, Row, Table
+from quintet.rpc.rows import Family, LateTable, NoParams, Row, Table
 
 
 class Params(msgspec.Struct):
@@ -58,3 +58,21 @@ def test_a_row_without_name_or_one_line_summary_is_refused(name: str, summary: s
     family.method(name, summary=summary)(handler)
     with pytest.raises(ValueError):
         Table(family)
+
+
+def test_rows_that_are_imported_late_come_in_the_order_given_whichever_was_called_first() -> None:
+    def made(*names: str) -> Family:
+        family = Family(names[0])
+        for name in names:
+            family.method(name, summary="Something.")(handler)
+        return family
+
+    orders = []
+    for first in ("a/three", "b/x", "own"):
+        shared, alone = made("c/one", "a/three", "c/two"), made("b/x")
+        table = LateTable(
+            made("own"), late={"b": lambda f=alone: [f], "c": lambda f=shared: [f], "a": lambda f=shared: [f]}
+        )
+        assert table.get(first) is not None
+        orders.append([row.name for row in table])
+    assert orders == [["own", "b/x", "c/one", "c/two", "a/three"]] * 3

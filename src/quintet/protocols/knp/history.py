@@ -16,6 +16,7 @@ from quintet.protocols.knp.wording import call_state, history_event
 
 USUAL, MOST = 100, 1000
 PAGE = 500
+FURTHEST = 1 << 30  # no thread has that many
 _KINDS = frozenset(knp.HISTORY_KINDS)
 _KIND_OF = {
     UserMessage: "message",
@@ -44,7 +45,7 @@ def page_of(*, after: int = 0, limit: int = USUAL, order: str = "desc", kinds: s
         raise Invalid("`limit` is at least 1.")
     if order not in ("asc", "desc"):
         raise Invalid("`order` is asc or desc.")
-    return Page(after, min(limit, MOST), order == "desc", chosen(kinds, _KINDS))
+    return Page(min(after, FURTHEST), min(limit, MOST), order == "desc", chosen(kinds, _KINDS))
 
 
 async def read(house: House, thread: Thread, page: Page) -> knp.HistoryPage:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from quintet.domain.errors import Invalid, NotFound
+from quintet.domain.ids import has_prefix
 from quintet.domain.thread import TITLE_LENGTH, Thread, ThreadQuery, ThreadSettings
 from quintet.domain.turn import ClientKey
 from quintet.protocols.knp import history
@@ -25,6 +26,7 @@ THREADS = Routes("threads", who=HOLDER, since="0.1")
 MOST = 200
 PAGE = 200
 METADATA_BYTES = 64 * 1024
+LONGEST_TIME = 16  # digits of milliseconds, and thousands of years
 
 
 class OneThread(msgspec.Struct, frozen=True):
@@ -87,9 +89,11 @@ def _opened(cursor: str) -> tuple[int, str] | None:
         return None
     try:
         updated, _, tid = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(":")
-        return int(updated), tid
+        if updated.isascii() and updated.isdigit() and len(updated) < LONGEST_TIME and has_prefix(tid, "thr"):
+            return int(updated), tid
     except (ValueError, binascii.Error):
-        raise Invalid("This is no cursor.", next_step="Send `next` of the page before, as it was.") from None
+        pass
+    raise Invalid("This is no cursor.", next_step="Send `next` of the page before, as it was.")
 
 
 async def _shown(house: House, thread: Thread, namespace: str) -> knp.Thread:

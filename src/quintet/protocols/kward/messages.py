@@ -30,7 +30,7 @@ class Message(Struct, frozen=True):
     @property
     def id(self) -> str:
         """Always the same one, so that a file that is told again is the same."""
-        return hashlib.sha256(self.items[0].id.encode()).hexdigest()[:8]
+        return hashlib.sha256(self.items[0].id.encode()).hexdigest()[:16]
 
     @property
     def first(self) -> int:

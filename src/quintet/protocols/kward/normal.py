@@ -36,8 +36,9 @@ def kward_name(call: ToolCall | ToolResult, own: str = "") -> str:
 
 def raw_call(call: ToolCall) -> Given:
     """As a model writes it, for clients that read that."""
-    name, arguments = _SPELLINGS.outward(call.name, call.input)
-    return {"id": call.call_id, "type": "function", "function": {"name": name, "arguments": arguments or "{}"}}
+    _, arguments = _SPELLINGS.outward(call.name, call.input)
+    function = {"name": kward_name(call), "arguments": arguments or "{}"}
+    return {"id": call.call_id, "type": "function", "function": function}
 
 
 def tool_name(name: str) -> str:

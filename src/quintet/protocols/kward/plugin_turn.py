@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from quintet.domain.errors import as_quintet_error
 from quintet.protocols.kward import plugins
 from quintet.protocols.kward.client import Client, Opened
 from quintet.protocols.kward.commands import cwd_of
-from quintet.protocols.kward.events import error_of
 from quintet.protocols.kward.plugins import PluginCommand
 from quintet.protocols.kward.running import Running
 from quintet.rpc.connection import Connection
@@ -21,10 +19,9 @@ class PluginTurn(Running):
         self._command, self._arguments = command, arguments
         self._work: asyncio.Task[None] | None = None
 
-    async def queued(self) -> None:
-        await self.emit("turnQueued", {"status": "queued"})
-
     async def play(self) -> None:
+        if self.ended:
+            return  # stopped before it began
         self._work = asyncio.ensure_future(self._play())
         try:
             await self._work
@@ -33,14 +30,14 @@ class PluginTurn(Running):
                 raise
             await self.emit("turnFinished", {"status": "canceled", "error": None})
         except Exception as error:
-            told = error_of(as_quintet_error(error).info())
-            await self.emit("error", told)
-            await self.emit("turnFinished", {"status": "failed", "error": told})
+            await self.fail(error)
         finally:
             self._leave()
 
     async def stop(self) -> None:
-        if self._work is not None:
+        if self._work is None:
+            await super().stop()
+        else:
             self._work.cancel()
             await asyncio.wait({self._work})
 

@@ -46,6 +46,7 @@ class Running:
         self._events: Subscription | None = None
         self._projection: Projection | None = None
         self._shortening = Shortening(connection, session)
+        self._placed = asyncio.Event()  # in the engine's queue, or it never will be
         self.begun = asyncio.Event()  # it runs, or is over: it can be steered, or never will be
         self.over = asyncio.Event()  # everything of it has been told
         session.turns.append(self)
@@ -79,22 +80,29 @@ class Running:
         self._note(type, payload, now)
         await self._connection.notify("turn/event", frame)
 
-    async def begin(self, root: str, start: Callable[[], Awaitable[Started]]) -> None:
-        """Queued, first for the client and then in the engine: so nothing can be told of it before that."""
-        self._events = self._house.feed.follow(root=root)
+    async def queue(self) -> None:
+        """First for the client and then, with `begin`, in the engine: so nothing can be told of it before that."""
         await self.emit("turnQueued", {"status": "queued"})
+
+    async def begin(self, root: str, start: Callable[[], Awaitable[Started]]) -> None:
+        if self.ended:
+            return  # stopped while it waited for its place
+        self._events = self._house.feed.follow(root=root)
         try:
             self._turn = (await start()).turn
         except BaseException as error:
             self._events.close()
             await self.fail(error)
             raise
+        finally:
+            self._placed.set()
         self._projection = Projection(self._turn.id)
+        self._projection.stopping = self.cancel_requested
 
     async def show(self) -> None:
         """Everything that is to be told of it, until its end."""
-        assert self._turn is not None
-        assert self._events is not None
+        if self._turn is None or self._events is None:
+            return
         ending = asyncio.ensure_future(self._house.turns.wait(self._turn.id))
         showing = asyncio.ensure_future(self._show(self._events))
         try:
@@ -125,7 +133,13 @@ class Running:
 
     async def stop(self) -> None:
         """Returned when the engine's turn has ended, as far as that is possible."""
-        if self._turn is not None:
+        if self._events is not None:
+            await self._placed.wait()
+        if self._turn is None:
+            if not self.ended:
+                await self.emit("turnFinished", {"status": "canceled", "error": None})
+                self._leave()
+        else:
             with suppress(QuintetError):  # it has ended by itself
                 await self._house.turns.cancel(self._turn.id, ME)
 
@@ -175,6 +189,5 @@ class Running:
         self.begun.set()
 
     def _leave(self) -> None:
-        self._gone() if self.ended else None
         self.begun.set()
         self.over.set()

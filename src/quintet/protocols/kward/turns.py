@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from quintet.domain.errors import TurnOver
@@ -10,7 +11,7 @@ from quintet.domain.item import Part, TextPart
 from quintet.domain.turn import WhenBusy
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.commands import meant, plugin_named
 from quintet.protocols.kward.errors import BadArgument
 from quintet.protocols.kward.house import ME, House
@@ -39,11 +40,11 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         house, pictures = client.house, images(params.attachments)
         if params.streaming_behavior == "steer" and not session.turns:
             raise BadArgument("No active turn to steer")
-        thread = await house.feed.journal.thread(session.thread)
+        thread = await thread_of(house, session)
         cwd = thread.settings.cwd
         if not pictures and (plugin := await _plugin(house, params.input)) is not None:
             told = PluginTurn(call.connection, session, *plugin)
-            await told.queued()
+            await told.queue()
             return Reply(told.told(), then=told.play)
         parts: tuple[Part, ...] = (TextPart(await _said(house, cwd, params.input)), *pictures)
         steered = await _steered(client, session, parts, params.streaming_behavior)
@@ -51,12 +52,23 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
             return Reply(steered.told())
         starter = await house.next_starter(await prompt_context(house, session, cwd))
         running = Running(call.connection, session)
-        await running.begin(thread.root, lambda: house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
+        await running.queue()
+        ahead = [turn for turn in session.turns if isinstance(turn, PluginTurn)]  # which the engine knows nothing of
+
+        async def begin() -> None:
+            start = house.turns.start
+            await running.begin(thread.root, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
 
         async def then() -> None:
+            for turn in ahead:
+                await turn.over.wait()
+            if ahead:
+                await begin()
             await running.show()
             await tell_events(house, session, cwd, running.after(0))
 
+        if not ahead:
+            await begin()
         return Reply(running.told(), then=then)
 
 
@@ -104,7 +116,9 @@ async def cancel(call: Call[Client], params: wire.TurnParams) -> Reply[wire.Turn
     await running.cancel()
     if queued:
         await running.stop()
-        await running.over.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BEGINS_WITHIN_S):
+                await running.over.wait()
         return Reply(running.told())
     return Reply(running.told(), then=running.stop)
 

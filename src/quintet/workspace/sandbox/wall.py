@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from quintet.domain.errors import Busy
+from quintet.workspace.interpreter import bare_interpreter, its_places
 from quintet.workspace.sandbox import watched
 from quintet.workspace.sandbox.bubblewrap import Tool, arguments
 from quintet.workspace.sandbox.check_up import check_up
@@ -139,7 +139,7 @@ class Sandbox:
         if isinstance(profile.network, tuple) and profile.network:
             refused: list[str] = []
             async with self._way_out(profile.network, refused) as out:
-                before = (_interpreter(), *out.words, *_unset(environment), "--")
+                before = (bare_interpreter(), *out.words, *_unset(environment), "--")
                 outer = {**environment, **out.environment}
                 async with self._walled(
                     (*before, *argv), cwd, outer, profile, limits, scripts, (out.mount,)
@@ -260,7 +260,7 @@ class Sandbox:
 
     def _own(self) -> Own:
         hidden = (*self._hidden, self._rooms.base)
-        return Own(self._environment, self._home, hidden, self._writable, _interpreter_places())
+        return Own(self._environment, self._home, hidden, self._writable, its_places())
 
     def _words(
         self,
@@ -283,7 +283,7 @@ class Sandbox:
     def _launch(self) -> tuple[str, ...]:
         if not self._launcher:
             with open(os.path.join(os.path.dirname(__file__), "launcher.py"), encoding="utf-8") as file:
-                self._launcher = (_interpreter(), "-I", "-S", "-c", file.read())
+                self._launcher = (bare_interpreter(), "-I", "-S", "-c", file.read())
         return self._launcher
 
     def _probe(self) -> State:
@@ -306,12 +306,3 @@ class Sandbox:
 def _unset(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Python sets this one where no language is set; the command should not see that."""
     return () if "LC_CTYPE" in environment else ("unset=LC_CTYPE",)
-
-
-def _interpreter() -> str:
-    """The bare interpreter, not a project's: it needs nothing but the standard library."""
-    return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
-
-
-def _interpreter_places() -> tuple[str, ...]:
-    return tuple({os.path.realpath(place): None for place in (sys.base_prefix, sys.base_exec_prefix, _interpreter())})

@@ -167,6 +167,35 @@ def read_until_end(stream: Sse) -> list[int]:
 
 
 @pytest.mark.req("knp:K13")
+def test_what_happens_between_the_last_page_and_going_live_is_not_lost(
+    server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = new_thread(server, tmp_path)
+    read = server.app.journal.events
+    times = []
+
+    async def then_something_happens(after: int, **more: Any) -> Any:
+        page = await read(after, **more)
+        if not times:
+            times.append(after)
+            await server.app.feed.append([Draft(ThreadUpdated(title="meanwhile"), thread.id)])
+            members = [m for g in server.server._house.fanout._groups.values() for m, _ in g.members]
+            async with asyncio.timeout(10):
+                while not any(deliver.__self__._held for deliver in members):
+                    await asyncio.sleep(0.001)
+        return page
+
+    monkeypatch.setattr(server.app.journal, "events", then_something_happens)
+    with server.stream("/events?after=0") as stream:
+        assert stream.until("thread.updated")["data"]["thread"]["title"] == "meanwhile"
+        rename(server, thread, "later")
+        assert stream.until("thread.updated")["data"]["thread"]["title"] == "later"
+        got = numbers(stream)
+    with server.stream("/events?after=0") as stream:
+        assert read_to(stream, got[-1]) == got
+
+
+@pytest.mark.req("knp:K13")
 def test_a_cut_between_two_frames_of_one_event_goes_on_there(
     server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,16 +424,20 @@ def test_a_client_that_left_costs_nothing_any_more(server: Running) -> None:
     wait_for(lambda: server.server._house.fanout._task is None)
 
 
-@pytest.mark.req("reliability:R6")
-def test_streams_end_before_the_server_does(tmp_path: Path) -> None:
+@pytest.mark.req("reliability:R13")
+def test_streams_come_to_their_proper_end_before_the_server_does(tmp_path: Path) -> None:
     with knp_server(write_home(tmp_path / "home")) as server:
-        streams = [server.stream("/events") for _ in range(20)]
-        opened = [stream.__enter__() for stream in streams]
-        for stream in opened:
-            assert stream.next()["kind"] == "connected"
-    for stream in opened:
-        assert stream.next() is None
-        stream.close()
+        head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+        streams = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(20)]
+        for stream in streams:
+            stream.sendall(head.encode())
+        wait_for(lambda: len(server.server.faces["knp"].streams) == 20)
+    for stream in streams:
+        with stream:
+            answer = b""
+            while chunk := stream.recv(65536):
+                answer += chunk
+            assert answer.endswith(b"\r\n0\r\n\r\n"), "it was torn off"
 
 
 @pytest.mark.req("security:S14")

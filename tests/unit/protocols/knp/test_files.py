@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from quintet.workspace import search
 from tests.fakes.knp_project import Knp
 
 OUTSIDE = (
@@ -117,6 +118,22 @@ def test_files_are_found_by_their_path(knp: Knp) -> None:
     assert len(knp.get("/files/search?query=&limit=2")["results"]) == 2
     for query in ("limit=0", "type=song"):
         assert knp.refused("GET", f"/files/search?query=a&{query}") == (400, "invalid_request")
+
+
+@pytest.mark.req("knp:K33")
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(knp: Knp) -> None:
+    with open(os.fsencode(knp.project) + b"/\xff weird.txt", "wb") as file:
+        file.write(b"strange\n")
+    shown = "/\ufffd weird.txt"
+    assert shown in [e["path"] for e in knp.get("/files")["entries"]]
+    assert knp.get("/files/search?query=weird")["results"] == [{"path": shown, "type": "file"}]
+    assert knp.get("/files/grep?pattern=strange")["matches"][0]["path"] == shown
+
+
+@pytest.mark.req("knp:K34")
+def test_a_search_that_takes_too_long_says_that_there_may_be_more(knp: Knp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "TIMEOUT_S", 0.0)
+    assert knp.get("/files/grep?pattern=TODO")["truncated"] is True
 
 
 @pytest.mark.req("knp:K34")

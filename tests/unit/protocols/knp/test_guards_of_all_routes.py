@@ -6,6 +6,7 @@ import re
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from quintet.protocols.knp.server import TABLE
@@ -51,6 +52,18 @@ def test_what_is_not_there_needs_a_credential_too(server: Running) -> None:
     assert server.ask("GET", "/nothing").status == 404
     wrong = server.ask("POST", "/health")
     assert (wrong.status, wrong.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.req("security:S23-http")
+def test_no_route_takes_a_program(server: Running) -> None:
+    """What a client could name a program by: a new route with one of these must first ask a person, with its digest."""
+    programs = {"command", "cmd", "argv", "args", "exec", "executable", "program", "script", "env", "environment"}
+    for route in TAKE_BODIES:
+        named = {field.name for field in msgspec.structs.fields(route.body)}
+        assert not named & programs, route.name
+    for path in ("/mcp", "/mcp/add", "/plugins", "/hooks", "/pty", "/command"):
+        body = {"name": "x", "command": ["touch", "made"]}
+        assert server.ask("POST", path, body).status == 404, path
 
 
 @pytest.mark.req("security:S1")

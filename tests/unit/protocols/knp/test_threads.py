@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import urlsafe_b64encode
 from typing import Any
 from urllib.parse import quote
 
@@ -76,7 +77,8 @@ def test_pages_are_stable_while_threads_move(knp: Knp) -> None:
     assert len(knp.get("/threads?namespace=pages&limit=100000")["threads"]) == 8
     for limit in ("0", "-1", "x", "1.5", ""):
         assert knp.refused("GET", f"/threads?limit={limit}") == (400, "invalid_request")
-    for cursor in ("x", "%00", "bm90OmE", "!"):
+    forged = [urlsafe_b64encode(text).decode() for text in (b"9" * 30 + b":thr_x", b"-5:thr_x", b"5:thr_x", b"5", b":")]
+    for cursor in ("x", "%00", "bm90OmE", "!", *forged):
         assert knp.refused("GET", f"/threads?cursor={cursor}") == (400, "invalid_request")
 
 
@@ -104,6 +106,8 @@ def test_history_is_told_in_either_order_and_in_pages(knp: Knp) -> None:
     assert ([e["seq"] for e in page["events"]], page["hasMore"]) == ([3, 4, 5, 6], False)
     page = knp.get(f"/threads/{tid}/events?kinds=reasoning&limit=1")
     assert ([e["seq"] for e in page["events"]], page["hasMore"]) == ([5], True)
+    for order in ("asc", "desc"):
+        assert knp.history(tid, f"after={10**30}&order={order}") == []
     for query in ("limit=0", "limit=x", "after=-1", "order=up", "kinds=thoughts"):
         assert knp.refused("GET", f"/threads/{tid}/events?{query}") == (400, "invalid_request")
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from quintet.domain.item import ToolCall
+from quintet.domain.item import Attached, ImagePart, ToolCall
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
-from quintet.protocols.kward.normal import arguments_of, name_of
+from quintet.protocols.kward.normal import arguments_of, name_of, raw_call
 from quintet.protocols.kward.server import TABLE
 
 EXAMPLES: dict[str, Any] = json.loads(
@@ -60,10 +60,28 @@ def test_a_call_is_told_alike_whoever_made_it(tool: str, name: str, given: Any) 
     assert arguments_of(call) == EXAMPLES[f"{wanted} args"]
 
 
+@pytest.mark.parametrize(
+    ("call", "name", "told"),
+    [
+        (ToolCall("c", "Shell", '{"command":"ls","timeout":5}', own="shell"), "bash", {"command": "ls", "timeout": 5}),
+        (
+            ToolCall("c", "StrReplaceFile", '{"path":"a","edit":{"old":"x","new":"y"}}', own="edit"),
+            "edit",
+            {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]},
+        ),
+        (ToolCall("c", "ReadFile", '{"path":"a","line_offset":2}', own="read"), "read", {"path": "a", "lineOffset": 2}),
+    ],
+)
+def test_a_call_of_another_protocols_model_reads_well_here(call: ToolCall, name: str, told: Any) -> None:
+    assert name_of(call) == name
+    assert arguments_of(call) == told
+    assert raw_call(call)["function"]["name"] in ("run_shell_command", "edit_file", "read_file")
+
+
 @pytest.mark.req("kward:102")
 def test_an_attachment_as_published_is_taken() -> None:
     (image,) = images([EXAMPLES["turns/start attachment"]])
-    assert (image.media_type, image.data, image.name) == ("image/png", "aGVsbG8=", "optional.png")
+    assert image == ImagePart("image/png", "aGVsbG8=", Attached(name="optional.png"))
 
 
 def test_there_are_sixty_methods_each_with_a_summary() -> None:

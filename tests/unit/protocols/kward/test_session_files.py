@@ -169,6 +169,22 @@ async def test_after_a_compaction_the_transcript_begins_with_its_summary(connect
     assert forks == [{"entryId": "message:0", "text": "old"}, {"entryId": "message:2", "text": "kept"}]
 
 
+@pytest.mark.parametrize("cwd", [None, "", "here", 5])
+async def test_a_file_that_does_not_say_where_it_works_does_so_where_it_is_opened(connect: Connect, cwd: Any) -> None:
+    peer = connect()
+    path = write(peer, head(peer.work) | {"cwd": cwd}, said("user", "one"))
+    assert (await peer.ok("sessions/resume", path=str(path)))["cwd"] == os.path.realpath(peer.work)
+
+
+async def test_a_path_that_cannot_be_read_is_told(connect: Connect) -> None:
+    peer = connect()
+    directory = peer.where / "directory.jsonl"
+    directory.mkdir()
+    code, words = await peer.fails("sessions/resume", path=str(directory))
+    assert code == -32603
+    assert words.startswith(f"Session file cannot be opened: {directory}")
+
+
 def test_a_circle_and_a_mountain_of_nonsense_are_read_to_an_end() -> None:
     circle = [head("/x", version=2), said("user", "a", id="a", parentId="b"), said("user", "b", id="b", parentId="a")]
     found = read("\n".join(map(json.dumps, circle)).encode())

@@ -392,6 +392,21 @@ async def test_a_deleted_session_is_gone_with_its_file(connect: Connect) -> None
 
 
 @pytest.mark.req("kward:53")
+async def test_a_session_that_was_erased_elsewhere_is_unknown(connect: Connect) -> None:
+    peer, other = connect(), connect()
+    made = await peer.session()
+    await peer.turn(made["id"])
+    twin = await other.ok("sessions/resume", path=made["path"])
+    await other.ok("sessions/delete", sessionId=twin["id"])
+    words = f"Unknown session: {made['id']}"
+    assert await peer.fails("turns/start", sessionId=made["id"], input="go") == (-32603, words)
+    for method in ("sessions/transcript", "runtime/state", "runtime/stats", "commands/list", "sessions/forkMessages"):
+        assert await peer.fails(method, sessionId=made["id"]) == (-32603, words), method
+    await peer.session()
+    assert await peer.ok("sessions/close", sessionId=made["id"]) == {"closed": True}
+
+
+@pytest.mark.req("kward:53")
 async def test_deleting_a_busy_session_stops_it_first(connect: Connect) -> None:
     gate = Gate()
     peer = connect(GatedProvider([*text("a"), gate]))

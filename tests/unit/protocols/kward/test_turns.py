@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -12,9 +13,13 @@ import pytest
 from quintet.domain.errors import ProviderFailed
 from quintet.domain.model import RetryChunk, TextChunk
 from quintet.domain.turn import Mode
-from tests.fakes.kward_peer import Message, Peer, kinds, payloads
+from quintet.tools.task import TaskTool
+from quintet.tools.write import WriteTool
+from quintet.workspace.paths import PathGuard
+from quintet.workspace.seen import Seen
+from tests.fakes.kward_peer import Message, Peer, Said, kinds, payloads
 from tests.fakes.providers import Gate, GatedProvider, call, text
-from tests.fakes.tools import FakeTool
+from tests.fakes.tools import FakeTool, SlowTool
 from tests.unit.protocols.kward.conftest import Connect
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
@@ -222,6 +227,20 @@ async def test_a_running_turn_that_is_cancelled_says_nothing_more_but_its_end(co
     assert payloads(await peer.turn(session["id"]), "answer") == [{"content": "next"}]
 
 
+@pytest.mark.req("kward:83")
+async def test_a_call_that_is_cut_off_is_in_the_file_and_not_told_after_the_cancel(connect: Connect) -> None:
+    slow = SlowTool()
+    peer = connect(GatedProvider(call("slow")), [slow])
+    session = await peer.session()
+    turn = await peer.start(session["id"])
+    await slow.started()
+    await peer.ok("turns/cancel", turnId=turn["id"])
+    events = await peer.finished(turn["id"])
+    assert kinds(events)[-3:] == ["toolCall", "turnCancelRequested", "turnFinished"]
+    (cut,) = [r["message"] for r in peer.records(session) if r.get("message", {}).get("role") == "tool"]
+    assert cut["content"].startswith("Cancelled. ")
+
+
 @pytest.mark.req("kward:84")
 async def test_a_cancel_while_a_question_is_open_lets_the_next_turn_run(connect: Connect) -> None:
     asking = call("ask_user_question", json.dumps({"questions": [QUESTION]}))
@@ -295,6 +314,54 @@ async def test_a_plugin_command_is_a_turn_without_a_model(connect: Connect) -> N
     assert await transcript(peer, session) == []
     with_image = await peer.turn(session["id"], "/hi Ada", attachments=[image()])
     assert payloads(with_image, "answer") == [{"content": "the model"}]
+
+
+SLOW = "COMMANDS = {'slow': 'Takes its time'}\ndef run(command, arguments, context):\n    return 'slow'\n"
+
+
+async def test_turns_and_plugin_commands_of_a_session_wait_for_each_other(connect: Connect) -> None:
+    gate, go = Gate(), asyncio.Event()
+
+    async def call_plugin(*_: Any, **__: Any) -> Said:
+        await go.wait()
+        return Said("", "slow")
+
+    peer = connect(GatedProvider(text("model"), [gate]), house={"call_plugin": call_plugin})
+    (peer.where / "plugins").mkdir()
+    (peer.where / "plugins" / "slow.py").write_text(SLOW)
+    session = await peer.session()
+    plugin = await peer.start(session["id"], "/slow")
+    turn = await peer.start(session["id"], "behind it", streamingBehavior="followUp")
+    doomed = await peer.start(session["id"], "never", streamingBehavior="followUp")
+    assert (await peer.ok("turns/cancel", turnId=doomed["id"]))["status"] == "canceled"
+    assert (await peer.ok("turns/status", turnId=turn["id"]))["status"] == "queued"
+    go.set()
+    await peer.finished(turn["id"])
+    order = [(m["params"]["turnId"], m["params"]["type"]) for m in peer.seen if m.get("method") == "turn/event"]
+    assert order.index((plugin["id"], "turnFinished")) < order.index((turn["id"], "turnStarted"))
+    assert kinds(peer.events(doomed["id"])) == ["turnQueued", "turnCancelRequested", "turnFinished"]
+    go.clear()
+    running = await peer.start(session["id"])
+    await gate.stopped()
+    plugin = await peer.start(session["id"], "/slow")
+    assert (await peer.ok("turns/cancel", turnId=plugin["id"]))["status"] == "canceled"
+    gate.open()
+    await peer.finished(running["id"])
+
+
+async def test_a_turn_cancelled_as_soon_as_it_is_queued_never_speaks(connect: Connect) -> None:
+    """Its id is in the first event, before its start is answered."""
+    peer = connect("text: spoken")
+    session = await peer.session()
+    for _ in range(20):
+        id = await peer.begin("turns/start", sessionId=session["id"], input="go")
+        queued = (await peer.until(lambda m: m.get("method") == "turn/event"))[-1]["params"]["turnId"]
+        await peer.ok("turns/cancel", turnId=queued)
+        events = await peer.finished(queued)
+        await peer.reply(id)
+        assert kinds(events)[-1] == "turnFinished"
+        assert kinds(events).count("turnFinished") == 1
+        assert kinds(peer.events(queued)) == kinds(events)
 
 
 @pytest.mark.req("kward:89")
@@ -544,6 +611,25 @@ async def test_where_policy_asks_the_person_is_asked_with_everything_in_sight(co
         assert result["result"]["isError"] is not written
         assert Path(peer.work / "a.txt").exists() is written
     assert result["content"].startswith(("Wrote", "Created"))
+
+
+async def test_what_a_subagent_wants_is_asked_and_the_rest_of_it_is_its_own(connect: Connect) -> None:
+    given = json.dumps({"description": "write it", "prompt": "write a.txt"})
+    wanted = call("write_file", json.dumps({"path": "a.txt", "content": "new\n"}), "c2")
+    provider = GatedProvider(call("task", given), wanted, text("written"), text("done"))
+    guard, seen = PathGuard(), Seen()
+    peer = connect(provider, [TaskTool(), WriteTool(guard, seen)], mode=Mode.ASK)
+    session = await peer.session()
+    turn = await peer.start(session["id"])
+    asked = await peer.told("ui/question")
+    assert "a.txt" in asked["questions"][0]["question"]
+    answers = [{"question": "", "answer": "Allow"}]
+    given_back = {"sessionId": session["id"], "questionRequestId": asked["questionRequestId"], "answers": answers}
+    await peer.ok("ui/answerQuestion", **given_back)
+    events = await peer.finished(turn["id"])
+    assert [p["toolName"] for p in payloads(events, "toolResult")] == ["task"]
+    assert payloads(events, "answer") == [{"content": "done"}]
+    assert (peer.work / "a.txt").exists()
 
 
 async def test_a_declined_call_says_so(connect: Connect) -> None:
