@@ -75,6 +75,20 @@ async def test_choosing_a_model_keeps_other_providers_and_is_read_by_the_next_pr
         assert (await client.call("models/current"))["id"] == "c/d"
 
 
+async def test_a_provider_that_does_not_exist_and_a_model_without_a_name_are_refused_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: Patch
+) -> None:
+    nobody, nothing = (-32603, "Unsupported provider: Nope"), (-32602, "Model must be a non-empty string")
+    async with desk(tmp_path, monkeypatch) as client:
+        assert await client.refused("models/set", model="m", provider="Nope") == nobody
+        assert await client.refused("reasoning/set", effort="high", provider="Nope") == nobody
+        session = (await client.call("sessions/create", workspaceRoot=str(client.work)))["id"]
+        for value, why in (("Nope/m", nobody), ("OpenRouter/ ", nothing), ("/", nothing)):
+            params = {"sessionId": session, "settingId": "defaultModel", "value": value}
+            assert await client.refused("runtime/updateSetting", **params) == why
+        assert (await client.call("config/read"))["config"] == {}
+
+
 @pytest.mark.req("kward:108", "kward:109")
 async def test_a_setting_with_a_provider_keeps_the_slashes_behind_it(tmp_path: Path, monkeypatch: Patch) -> None:
     async with desk(tmp_path, monkeypatch) as client:
