@@ -217,3 +217,12 @@ async def test_settings_that_are_no_json_are_an_error_that_names_the_file(tmp_pa
             assert (code in (-32602, -32603), str(client.kward / "config.json") in words) == (True, True)
         assert (client.kward / "config.json").read_text() == "{ no"
         assert (await client.call("models/current"))["provider"] == "fake"
+
+
+async def test_settings_that_cannot_be_written_are_an_error_that_says_why(tmp_path: Path, monkeypatch: Patch) -> None:
+    async with desk(tmp_path, monkeypatch) as client:
+        client.kward.write_text("a file stands where the directory should be")
+        code, told = await client.refused("memory/enable")
+        assert code == -32603
+        assert str(client.kward) in told
+        assert "unexpectedly" not in told

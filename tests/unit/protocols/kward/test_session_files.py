@@ -222,9 +222,24 @@ async def test_a_path_that_cannot_be_read_is_told(connect: Connect) -> None:
     peer = connect()
     directory = peer.where / "directory.jsonl"
     directory.mkdir()
-    code, words = await peer.fails("sessions/resume", path=str(directory))
-    assert code == -32603
-    assert words.startswith(f"Session file cannot be opened: {directory}")
+    held = len(os.listdir("/proc/self/fd"))
+    for path in (directory, "/dev/zero"):
+        code, words = await peer.fails("sessions/resume", path=str(path))
+        assert code == -32603
+        assert words.startswith(f"Session file cannot be opened: {path}")
+    assert len(os.listdir("/proc/self/fd")) == held
+
+
+async def test_where_no_session_file_can_be_written_sessions_are_begun_used_and_opened_again(connect: Connect) -> None:
+    peer = connect()
+    peer.config.mkdir()
+    (peer.config / "sessions").write_text("a file stands where the directory should be")
+    made = await peer.session()
+    assert kinds(await peer.turn(made["id"]))[-1] == "turnFinished"
+    later = connect()
+    (row,) = (await later.ok("sessions/list"))["sessions"]
+    assert words(await transcript(later, row["path"])) == [("user", "go"), ("assistant", "hello")]
+    assert any("Not a directory" in line for line in later.log)
 
 
 def test_a_circle_and_a_mountain_of_nonsense_are_read_to_an_end() -> None:
