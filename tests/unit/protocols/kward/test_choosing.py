@@ -194,7 +194,12 @@ async def test_settings_are_merged_at_the_top_kept_private_and_told_masked(tmp_p
 
 @pytest.mark.parametrize(
     "values",
-    [{"mcpServers": {"x": {"command": "evil"}}}, {"openai_base_url": "http://evil.example"}, {"a": {"command": "x"}}],
+    [
+        {"mcpServers": {"x": {"command": "evil"}}},
+        {"openai_base_url": "http://evil.example"},
+        {"a": {"command": "x"}},
+        {"list": [[{"command": "x"}]]},
+    ],
     ids=lambda values: next(iter(values)),
 )
 async def test_what_names_a_program_or_an_address_is_for_the_person_to_write(
