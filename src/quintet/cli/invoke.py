@@ -71,16 +71,16 @@ def money(text: str) -> float:
     return number
 
 
-def directory(given: str) -> str:
+def directory(given: str, flag: str = "--cwd") -> str:
     """A flag's working directory, which must exist; the current one if none was given."""
     try:
         path = os.path.realpath(given or os.getcwd())
     except FileNotFoundError:
         raise Invalid(
-            "The current directory is gone.", next_step="Go to another one, or name one with --cwd."
+            "The current directory is gone.", next_step=f"Go to another one, or name one with {flag}."
         ) from None
     if not os.path.isdir(path):
-        raise Invalid(f"{given} is not a directory.", next_step="Name an existing one with --cwd.")
+        raise Invalid(f"{given} is not a directory.", next_step=f"Name an existing one with {flag}.")
     return path
 
 
