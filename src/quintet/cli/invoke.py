@@ -81,7 +81,17 @@ def directory(given: str, flag: str = "--cwd") -> str:
         ) from None
     if not os.path.isdir(path):
         raise Invalid(f"{given} is not a directory.", next_step=f"Name an existing one with {flag}.")
+    if not is_text(path):
+        raise Invalid(
+            f"{path} has a name that is not UTF-8, which nothing can be kept under.",
+            next_step=f"Rename it, or name another one with {flag}.",
+        )
     return path
+
+
+def is_text(name: str) -> bool:
+    """Whether a name the system gave is text: any other bytes in it stand as halves of surrogate pairs."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
 def invoke(name: str, words: list[str]) -> int:

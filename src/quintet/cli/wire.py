@@ -69,7 +69,7 @@ async def run(invocation: Invocation) -> int:
         for note in (*hooks.notes, *(logins_of(kimi) if kimi else ())):
             app.log.line(note)
         work_dir = directory(flags.work_dir, "--work-dir")
-        called = os.path.abspath(flags.work_dir or work_dir)
+        called = _called(flags.work_dir, work_dir)
         given = WireFlags(
             work_dir=work_dir,
             share_dir=share_dir,
@@ -86,6 +86,11 @@ async def run(invocation: Invocation) -> int:
             app.log.line("wire: MCP servers were named, and this version starts none.")
         await _serve(app, given, stdio, gated=not flags.every_event)
     return 0
+
+
+def _called(given: str, work_dir: str) -> str:
+    """The directory in the client's own words, made absolute only: its files are looked for under that name."""
+    return os.path.abspath(given) if given else work_dir
 
 
 def _agent(app: App, path: str, work_dir: str) -> Agent | None:
