@@ -20,6 +20,7 @@ from quintet.workspace.seen import Seen
 from tests.fakes.kward_peer import Message, Peer, Said, kinds, payloads
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool
+from tests.fakes.waiting import soon
 from tests.unit.protocols.kward.conftest import Connect
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
@@ -380,6 +381,29 @@ async def test_a_turn_cancelled_as_soon_as_it_is_queued_never_speaks(connect: Co
         assert kinds(events)[-1] == "turnFinished"
         assert kinds(events).count("turnFinished") == 1
         assert kinds(peer.events(queued)) == kinds(events)
+
+
+@pytest.mark.req("kward:82")
+async def test_a_turn_cancelled_while_the_engine_takes_it_is_told_no_start(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = connect("text: spoken")
+    session = await peer.session()
+    begin, cancelled = peer.house.turns.start, asyncio.Event()
+
+    async def slow(*given: Any, **more: Any) -> Any:
+        await soon(cancelled.wait())
+        return await begin(*given, **more)
+
+    monkeypatch.setattr(peer.house.turns, "start", slow)
+    starting = await peer.begin("turns/start", sessionId=session["id"], input="go")
+    turn = (await peer.until(lambda m: m.get("method") == "turn/event"))[-1]["params"]["turnId"]
+    cancelling = await peer.begin("turns/cancel", turnId=turn)
+    await peer.hears("turnCancelRequested", turn)
+    cancelled.set()
+    assert kinds(await peer.finished(turn)) == ["turnQueued", "turnCancelRequested", "turnFinished"]
+    for id in (starting, cancelling):
+        assert (await peer.reply(id))["result"]["id"] == turn
 
 
 @pytest.mark.req("kward:89")
