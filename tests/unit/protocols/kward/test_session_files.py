@@ -236,6 +236,8 @@ async def test_where_no_session_file_can_be_written_sessions_are_begun_used_and_
     (peer.config / "sessions").write_text("a file stands where the directory should be")
     made = await peer.session()
     assert kinds(await peer.turn(made["id"]))[-1] == "turnFinished"
+    told = await peer.fails("sessions/export", sessionId=made["id"])
+    assert told == (-32603, f"No such directory: {os.path.dirname(made['path'])}")
     later = connect()
     (row,) = (await later.ok("sessions/list"))["sessions"]
     assert words(await transcript(later, row["path"])) == [("user", "go"), ("assistant", "hello")]
