@@ -26,28 +26,9 @@ async def parts_of(
     files = [part for part in given if isinstance(part, knp.FileContent)]
     try:
         found = await attachments.parts([_inner(part, root) for part in files], cwd=root, root=root, model=model)
-<<<<<<< HEAD
     except OutOfBounds:
         raise Invalid(CLOSED) from None  # where it would have led is not repeated to who asks
-    return _in_order(read, list(found))
-
-
-def _read(given: Any, place: int) -> knp.ContentPart:
-    try:
-        made: knp.ContentPart = msgspec.convert(given, knp.ContentPart)
-        return made
-    except msgspec.ValidationError as why:
-        words = str(why).partition(" - at")[0]
-        raise Invalid(
-            f"`input[{place}]` does not fit: {words}.", next_step="Parts are text{text}, file{uri} and data{data}."
-        ) from None
-=======
-    except Invalid as error:
-        # Where it would have led is not repeated to who asks.
-        closed = any(words in error.message for words in ("lies outside", "stay closed", "cannot resolve"))
-        raise (Invalid(CLOSED) if closed else error) from None
     return _in_order(given, list(found))
->>>>>>> lane6-m
 
 
 def _inner(part: knp.FileContent, root: str) -> str:
