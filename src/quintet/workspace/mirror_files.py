@@ -6,10 +6,12 @@ The locks lie in the home's run directory, never beside the files. Knows nothing
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -127,10 +129,14 @@ def _locked(lock: int) -> bool:
 
 def _read(path: str, most: int = -1) -> bytes | None:
     try:
-        with os.fdopen(os.open(path, _READ), "rb") as file:
-            return file.read(most)
-    except FileNotFoundError:
+        handle = os.open(path, _READ)
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):  # a device would never end
+        os.close(handle)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    with os.fdopen(handle, "rb") as file:
+        return file.read(most)
 
 
 def _append(path: str, data: bytes) -> None:

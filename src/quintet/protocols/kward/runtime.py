@@ -109,10 +109,11 @@ async def update_setting(call: Call[Client], params: wire.SettingParams) -> wire
     value = params.value
     match params.setting_id:
         case "defaultModel":
-            if not isinstance(value, str) or not value.strip():
+            first, slash, rest = value.partition("/") if isinstance(value, str) else ("", "", "")
+            provider, model = (first.strip(), rest.strip()) if slash else ("", first.strip())
+            if not model:
                 raise BadArgument("Model must be a non-empty string")
-            provider, slash, model = value.strip().partition("/")
-            await house.choice.set_model(provider if slash else "", model if slash else provider)
+            await house.choice.set_model(provider, model)
             return wire.Applied("live", f"Default model set to {value.strip()}.")
         case "defaultThinkingLevel":
             if not isinstance(value, str) or not value.strip():

@@ -106,11 +106,19 @@ class SessionFiles:
         except NotFound:
             raise Failed(f"Session file not found: {path}") from None
         await self._journal.add_handle(place.handle(thread.id))
-        await self.tell(place, thread)
+        await self._told(place, thread)
         return thread, place
 
+    async def _told(self, place: Place, thread: Thread) -> Standing:
+        """The conversation lies in the journal: where its file cannot be written it is opened all the same."""
+        try:
+            return await self.tell(place, thread)
+        except OSError as error:
+            self._note(f"{place.path} is not up to date: {error!r:.300}")
+            return Standing.OURS
+
     async def _caught_up(self, place: Place, thread: Thread, found: Read, data: bytes) -> Thread:
-        standing = await self.tell(place, thread)
+        standing = await self._told(place, thread)
         if standing is Standing.EXTENDED and await self._extended(place, thread, found, data):
             return await self._journal.thread(thread.id)
         if standing is Standing.OURS:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from quintet.domain.thread import ThreadSettings
+from quintet.protocols.kward.models import Listed
+from quintet.protocols.kward.session_list import tree
 from tests.fakes.kward_peer import Peer, exists, payloads
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.unit.protocols.kward.conftest import Connect
@@ -246,6 +248,15 @@ async def test_the_list_is_a_tree_with_lines_to_draw(connect: Connect) -> None:
         (below["persistentId"], 2, True, [True]),
         (first["persistentId"], 1, True, []),
     ]
+
+
+def test_a_long_line_of_copies_of_copies_is_a_tree_too() -> None:
+    times = ("2026-01-01T00:00:00.000Z",) * 2
+    rows = [
+        Listed(str(n), f"/{n}", "/w", "/w", *times, None, None, 1, str(n - 1) if n else None, None) for n in range(3000)
+    ]
+    told = tree(rows)
+    assert [(row.id, row.depth) for row in told] == [(str(n), n) for n in range(3000)]
 
 
 @pytest.mark.req("kward:43")
