@@ -86,8 +86,8 @@ def main(argv: list[str] | None = None) -> int:
 
     from quintet.cli import last_resort
 
-    # What is made while modules are imported is never garbage; with the usual threshold it would be looked through again
-    # and again before the first reply.
+    # What is made while modules are imported is never garbage; with the usual threshold it is looked through again and
+    # again before the first reply.
     gc.set_threshold(GC_THRESHOLD)
     words = sys.argv[1:] if argv is None else argv
     last_resort.mend_streams()
