@@ -77,12 +77,18 @@ MEANT = {
     "config": "version",
     "token": "url --help",
 }
+GC_THRESHOLD = 50_000
 
 
 def main(argv: list[str] | None = None) -> int:
     """Find the command, import its file, run it. Every error ends as one line and an exit code."""
+    import gc
+
     from quintet.cli import last_resort
 
+    # What is made while modules are imported is never garbage; with the usual threshold it is looked through again and
+    # again before the first reply.
+    gc.set_threshold(GC_THRESHOLD)
     words = sys.argv[1:] if argv is None else argv
     last_resort.mend_streams()
     try:

@@ -4,8 +4,6 @@ attachments; what they are called is kept beside what is in them, so that the hi
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from quintet.domain.errors import Invalid, OutOfBounds
@@ -19,28 +17,18 @@ MOST_PARTS = 100
 CLOSED = "A file that is attached must lie in the project."
 
 
-async def parts_of(given: list[Any], attachments: Attachments, *, root: str, model: ModelInfo) -> tuple[Part, ...]:
+async def parts_of(
+    given: list[knp.ContentPart], attachments: Attachments, *, root: str, model: ModelInfo
+) -> tuple[Part, ...]:
     """All of it, or Invalid and nothing is stored."""
     if not given or len(given) > MOST_PARTS:
         raise Invalid(f"`input` is a list of 1 to {MOST_PARTS} parts.")
-    read = [_read(part, place) for place, part in enumerate(given)]
-    files = [part for part in read if isinstance(part, knp.FileContent)]
+    files = [part for part in given if isinstance(part, knp.FileContent)]
     try:
         found = await attachments.parts([_inner(part, root) for part in files], cwd=root, root=root, model=model)
     except OutOfBounds:
         raise Invalid(CLOSED) from None  # where it would have led is not repeated to who asks
-    return _in_order(read, list(found))
-
-
-def _read(given: Any, place: int) -> knp.ContentPart:
-    try:
-        made: knp.ContentPart = msgspec.convert(given, knp.ContentPart)
-        return made
-    except msgspec.ValidationError as why:
-        words = str(why).partition(" - at")[0]
-        raise Invalid(
-            f"`input[{place}]` does not fit: {words}.", next_step="Parts are text{text}, file{uri} and data{data}."
-        ) from None
+    return _in_order(given, list(found))
 
 
 def _inner(part: knp.FileContent, root: str) -> str:
@@ -50,10 +38,10 @@ def _inner(part: knp.FileContent, root: str) -> str:
     return inside.lstrip("/") or "."
 
 
-def _in_order(read: list[knp.ContentPart], found: list[Part]) -> tuple[Part, ...]:
+def _in_order(given: list[knp.ContentPart], found: list[Part]) -> tuple[Part, ...]:
     """An image comes with a text that names it, before it."""
     parts: list[Part] = []
-    for part in read:
+    for part in given:
         match part:
             case knp.TextContent(text=text):
                 parts.append(TextPart(text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET
@@ -33,7 +33,7 @@ RUN_ID = "x-run-id"
 
 
 class NewRun(msgspec.Struct, frozen=True):
-    input: list[Any]
+    input: list[knp.ContentPart]
     agentId: str = ""  # instead of the thread's own, for this run
     model: knp.ModelName | None = None
     onAsk: Literal["wait", "fail"] = "wait"  # fail: the run ends where somebody would have to be asked
@@ -52,6 +52,7 @@ class StartRun(msgspec.Struct, frozen=True):
     body=NewRun,
     result=knp.Run,
     streams="asked",
+    statuses=(200, 202),
     keyed=True,
 )
 async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Streamed | Answer:

@@ -37,9 +37,7 @@ class Wanted(msgspec.Struct, frozen=True):
     def wants(self, frame: Frame) -> bool:
         if self.kinds and frame.kind not in self.kinds:
             return False
-        if self.scope == GLOBAL:
-            return frame.everywhere
-        if frame.namespace != self.namespace:
+        if not frame.everywhere if self.scope == GLOBAL else frame.namespace != self.namespace:
             return False
         return not self.tid or self.tid in (frame.tid, frame.root)
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 PUBLIC = "public"  # needs no credential and may tell nothing of anybody's work
 HOLDER = "holder"  # somebody who has the server's credential
 WHO = (PUBLIC, HOLDER)
+USUAL = 200
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # never; always Server-Sent Events; or only where the client's Accept asks for them.
 Streams = Literal["never", "always", "asked"]
@@ -41,6 +42,7 @@ class Route(Struct, frozen=True, kw_only=True):
     scope: Scope | None = None  # (params, body) -> what it must wait behind, or None
     keyed: bool = False  # honours Idempotency-Key: `call.key` and `call.digest`
     optional_body: bool = False  # none at all is as good as {}
+    statuses: tuple[int, ...] = (USUAL,)  # with which it answers where nothing is wrong
     since: str = ""  # the protocol's version that brought it
     family: str = ""
 

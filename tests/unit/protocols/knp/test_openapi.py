@@ -61,6 +61,36 @@ def test_the_description_says_what_needs_a_credential_and_what_takes_a_body() ->
         assert ("text/event-stream" in said["responses"]["200"]["content"]) == (route.streams != "never"), route.name
 
 
+def _schemas(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict):
+        yield part
+    for inner in part.values() if isinstance(part, dict) else part:
+        if isinstance(inner, dict | list):
+            yield from _schemas(inner)
+
+
+def test_the_description_is_one_that_generators_of_clients_understand() -> None:
+    components = DOCUMENT["components"]["schemas"]
+    assert all(name.isidentifier() for name in components)  # no module's name, and no two objects of one name
+    for schema in _schemas(DOCUMENT):
+        if schema.get("type") == "array":
+            assert "items" in schema, schema
+        if schema.get("type") == "object":
+            assert "properties" in schema or "additionalProperties" in schema, schema
+    for route in TABLE:
+        if route.body is not None:
+            fields = components[route.body.__name__]["properties"]
+            assert not [name for name, field in fields.items() if "default" in field], route.name
+
+
+def test_what_a_run_is_begun_with_and_that_it_may_be_let_go_are_described() -> None:
+    said = DOCUMENT["paths"]["/threads/{tid}/runs"]["post"]
+    kinds = DOCUMENT["components"]["schemas"]["NewRun"]["properties"]["input"]["items"]["discriminator"]["mapping"]
+    assert set(kinds) == {"text", "file", "data"}
+    assert set(said["responses"]) == {"200", "202", "default"}
+    assert set(said["responses"]["202"]["content"]) == {"application/json"}
+
+
 @pytest.mark.req("reliability:R7")
 @pytest.mark.parametrize("label", CALLED)
 def test_whatever_fits_the_description_is_answered_without_a_failure_of_ours(

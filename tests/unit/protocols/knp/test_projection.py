@@ -129,6 +129,17 @@ def test_the_global_stream_tells_of_threads_everywhere_and_of_no_pieces(knp: Knp
     assert knp.refused("GET", "/events?scope=everything") == (400, "invalid_request")
 
 
+@pytest.mark.req("knp:K17")
+def test_the_global_stream_can_be_narrowed_to_a_thread(knp: Knp) -> None:
+    tid = knp.thread(namespace="here")["tid"]
+    with knp.server.stream(f"/events?scope=global&tid={tid}") as stream:
+        stream.until("connected")
+        knp.thread(title="another")
+        knp.ask("PATCH", f"/threads/{tid}?namespace=here", {"title": "renamed"})
+        stream.until("thread.updated")
+    assert [f["data"]["thread"]["tid"] for f in stream.frames[1:]] == [tid]
+
+
 @pytest.mark.req("knp:K21")
 def test_a_stream_carries_its_own_namespace_alone(knp: Knp) -> None:
     with knp.server.stream("/events?namespace=quiet&kinds=thread.created") as stream:

@@ -189,8 +189,16 @@ def test_a_published_answer_with_keys_of_ours_keeps_its_own(kind: Any, example: 
 @pytest.mark.parametrize(("kind", "example"), BODIES, ids=lambda given: getattr(given, "__name__", ""))
 def test_a_published_body_is_taken(kind: Any, example: dict[str, Any]) -> None:
     made = msgspec.json.decode(msgspec.json.encode(example), type=kind)
-    kept = msgspec.json.decode(msgspec.json.encode(made))
-    assert {name: kept[name] for name in example} == example
+    assert _without_more(msgspec.json.decode(msgspec.json.encode(made)), example) == example
+
+
+def _without_more(kept: Any, example: Any) -> Any:
+    """What was kept of an example, without what stands for fields it leaves out."""
+    if isinstance(example, dict):
+        return {name: _without_more(kept[name], value) for name, value in example.items()}
+    if isinstance(example, list):
+        return [_without_more(one, value) for one, value in zip(kept, example, strict=True)]
+    return kept
 
 
 def test_every_published_route_is_served() -> None:
