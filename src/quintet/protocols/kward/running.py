@@ -119,6 +119,8 @@ class Running:
             self._leave()
 
     async def fail(self, error: BaseException) -> None:
+        if self.ended:
+            return  # stopped before: its end has been told
         told = error_of(as_quintet_error(error).info())
         await self.emit("error", told)
         await self.emit("turnFinished", {"status": "failed", "error": told})

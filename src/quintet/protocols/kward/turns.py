@@ -50,13 +50,17 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         steered = await _steered(client, session, parts, params.streaming_behavior)
         if steered is not None:
             return Reply(steered.told())
-        starter = await house.next_starter(await prompt_context(house, session, cwd))
         running = Running(call.connection, session)
         await running.queue()
         ahead = [turn for turn in session.turns if isinstance(turn, PluginTurn)]  # which the engine knows nothing of
 
         async def begin() -> None:
             start = house.turns.start
+            try:  # the turn is told already: plugins may take their time, and it can be stopped meanwhile
+                starter = await house.next_starter(await prompt_context(house, session, cwd))
+            except BaseException as error:
+                await running.fail(error)
+                raise
             await running.begin(thread.root, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
 
         async def then() -> None:

@@ -406,6 +406,26 @@ async def test_a_turn_cancelled_while_the_engine_takes_it_is_told_no_start(
         assert (await peer.reply(id))["result"]["id"] == turn
 
 
+async def test_a_turn_is_told_and_can_be_stopped_while_a_plugin_still_thinks_of_what_to_say(connect: Connect) -> None:
+    held = asyncio.Event()
+
+    async def hold(*args: Any, **more: Any) -> Any:
+        await soon(held.wait())
+        return Said("", "")
+
+    peer = connect(house={"call_plugin": hold})
+    (peer.where / "plugins").mkdir()
+    (peer.where / "plugins" / "slow.py").write_text("def prompt_context(context): pass\n")
+    session = await peer.session()
+    starting = await peer.begin("turns/start", sessionId=session["id"], input="go")
+    turn = (await peer.until(lambda m: m.get("method") == "turn/event"))[-1]["params"]["turnId"]
+    assert (await peer.ok("turns/cancel", turnId=turn))["status"] == "canceled"
+    held.set()
+    assert (await peer.reply(starting))["result"]["status"] == "canceled"
+    assert kinds(peer.events(turn)) == ["turnQueued", "turnCancelRequested", "turnFinished"]
+    assert await transcript(peer, session) == []
+
+
 @pytest.mark.req("kward:89")
 async def test_a_retry_of_the_model_carries_its_six_fields(connect: Connect) -> None:
     retry = RetryChunk(2, 1.5, "The server is overloaded.", "overloaded", 4, 529)
