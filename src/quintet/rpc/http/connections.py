@@ -155,7 +155,6 @@ class Connection(HttpToolsProtocol):
         self.transport.write(b"".join([*head, b"content-length: %d\r\n\r\n" % len(body), body]))
         self.transport.close()
 
-
     def _is_about_its_request(self) -> bool:
         """Whether what cannot be understood is the request that is being read, and nothing was answered to it yet."""
         return self.cycle.more_body and not self.cycle.response_started and not self.pipeline

@@ -178,7 +178,7 @@ def test_a_body_whose_framing_is_unknown_is_refused_and_not_just_dropped(server:
     assert b'"error"' in answer
 
 
-def test_what_follows_a_stream_and_cannot_be_understood_ends_it_without_an_answer_in_its_middle(server: Running) -> None:
+def test_nonsense_behind_a_stream_ends_it_without_an_answer_in_its_middle(server: Running) -> None:
     head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as peer:
         peer.sendall(head.encode())
