@@ -47,7 +47,7 @@ async def through_engine(home: Path, url: str, kind: ProviderKind) -> tuple[floa
     """(CPU microseconds a delta, deltas a second), the best of some turns; the first also opens the client."""
     table = ModelTable({"far": ProviderSettings(kind, base_url=url)})
     figures = []
-    async with open_app(str(home), "bench") as app:
+    async with open_app(str(home / "own"), "bench") as app:
         for _ in range(ROUNDS + 1):
             thread = await app.threads.create(ThreadSettings(cwd=str(home)))
             starter = Starter(local("bench"), table, (), mode=Mode.ALLOW, model="far/model")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from bench import opencode
 from bench.http_load import Target
 from bench.measure import Row, fresh_home, median, percentile, rss_mib
 from bench.stamping_model import BURST, PACED
+from quintet.rpc.http.credential import Credential, Shown
 
 STARTS = 3
 ROUNDS = 3
@@ -324,9 +326,26 @@ def run() -> list[Row]:
     return [*alone(ours), *beside(ours, theirs)]
 
 
+def guessing() -> float:
+    """How much longer a token takes that is wrong in its last character than one wrong in its first; the rounds of both
+    alternate, and the quickest of each counts."""
+    right = secrets.token_urlsafe(32)
+    credential = Credential(right)
+    wrong = [Shown("bearer", "!" + right[1:]), Shown("bearer", right[:-1] + "!")]
+    best = [float("inf")] * 2
+    for _ in range(300):
+        for n, shown in enumerate(wrong):
+            began = time.perf_counter()
+            for _ in range(200):
+                credential.accepts(shown)
+            best[n] = min(best[n], time.perf_counter() - began)
+    return max(best) / min(best)
+
+
 def alone(ours: Figures) -> list[Row]:
     return [
         Row("serve: added delay of a delta, p95", ours.delay_p95_s * 1000, "ms", 3, "200 of them, 5 ms apart"),
+        Row("serve: a token wrong at its end, to one wrong at its beginning", guessing(), "x", 1.05, "time to refuse"),
         Row("serve: what another process does is on the stream, p95", ours.foreign_p95_s * 1000, "ms", 100),
     ]
 

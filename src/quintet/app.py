@@ -16,6 +16,7 @@ from quintet.config import Config, command_hooks, home_directory, load_config, m
 from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.hook import HookSubscription
+from quintet.domain.memory import MemorySwitch
 from quintet.domain.ports import FileHistory, Journal, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.project import Profile
@@ -30,7 +31,6 @@ from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
-from quintet.engine.memory import MemorySwitch
 from quintet.engine.mirrors import Mirrors, Writer
 from quintet.engine.policy import Policy
 from quintet.engine.profiles import DEFAULT, Profiles

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from quintet.config import Config, load_config
+from quintet.config import Config, load_config, refuse_strangers
 from quintet.domain.checkup import Health, Row, fail, ok, warn
 from quintet.domain.errors import Busy, QuintetError
 from quintet.domain.ports import Clock
@@ -52,6 +52,7 @@ class Checkup:
         self._ports = ports
         self._local = local
         self._config, self._config_rows = _read_config(home)
+        self._ours = _may_be_ours(home)
         self._credentials = Credentials(home, KeyStore(environment))
 
     async def rows(self, *, deep: bool = False) -> list[Row]:
@@ -105,7 +106,9 @@ class Checkup:
         from quintet.workspace.home_check import close_to_others
         from quintet.workspace.leftovers import clear_leftovers
 
-        done = []
+        done: list[str] = []
+        if not self._ours:
+            return done  # a project, or somebody's own directory: its rights are no business of ours
         if not os.path.lexists(self._home):
             os.makedirs(os.path.dirname(self._home), exist_ok=True)
             os.mkdir(self._home, 0o700)
@@ -151,7 +154,8 @@ class Checkup:
         from quintet.workspace.sandbox.wall import Sandbox
 
         chosen = self._config.sandbox
-        sandbox = Sandbox(self._environment, home=self._home, enabled=chosen.mode != "off", writable=chosen.writable)
+        home = self._home if self._ours else ""  # trying it out makes directories there
+        sandbox = Sandbox(self._environment, home=home, enabled=chosen.mode != "off", writable=chosen.writable)
         try:
             state, findings = await sandbox.state(), await sandbox.rows()
         finally:
@@ -224,6 +228,14 @@ def python_rows() -> list[Row]:
     if tuple(int(n) for n in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:
         return [fail("python", f"{said}: this SQLite is too old for several processes", "pip install --upgrade apsw")]
     return [ok("python", said)]
+
+
+def _may_be_ours(home: str) -> bool:
+    try:
+        refuse_strangers(home)
+    except QuintetError:
+        return False
+    return True
 
 
 def _read_config(home: str) -> tuple[Config, list[Row]]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quintet.domain.errors import Invalid
+from quintet.domain.memory import MemorySwitch
 from quintet.domain.ports import Clock
-from quintet.engine.memory import MemorySwitch, Mind
 from quintet.engine.profiles import DEFAULT, Profiles
-from quintet.workspace.mirror_files import DiskMirrorFiles
 from quintet.workspace.project_root import project_root
 from quintet.workspace.settings_file import SettingsFile
+
+if TYPE_CHECKING:
+    from quintet.engine.memory import Mind
+    from quintet.workspace.mirror_files import DiskMirrorFiles
 
 PATIENCE_S = 10.0  # for the lock on a file that several processes write
 
@@ -25,12 +30,19 @@ class Minds:
         self._clock = clock
         self._mask = mask
         self._usual = usual
-        self._files = DiskMirrorFiles(str(home / "run"), patience_s=PATIENCE_S)
+        self._run = str(home / "run")
         self._made: dict[str, Mind] = {}
         self._settings: dict[str, SettingsFile] = {}
 
+    @cached_property
+    def _files(self) -> DiskMirrorFiles:
+        from quintet.workspace.mirror_files import DiskMirrorFiles
+
+        return DiskMirrorFiles(self._run, patience_s=PATIENCE_S)
+
     def of(self, profile: str = DEFAULT) -> Mind:
         if profile not in self._made:
+            from quintet.engine.memory import Mind
             from quintet.workspace.memory_files import MemoryFiles
 
             found = self._profiles.named(profile)

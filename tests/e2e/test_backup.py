@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from quintet.cli import main
 from tests.faults.processes import no_traceback, one_line, python_running, quintet, write_home
 
 
@@ -50,6 +51,18 @@ def test_a_home_works_again_from_its_backup_without_its_keys(home: Path, tmp_pat
     assert (again / "blobs" / "ab" / ("ab" * 32)).read_bytes() == (home / "blobs" / "ab" / ("ab" * 32)).read_bytes()
     assert quintet("run", "echo gamma", home=again).code == 0
     assert quintet("audit", "verify", home=again).code == 0
+
+
+def test_several_of_one_second_each_have_their_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = write_home(tmp_path / "home")
+    assert main(["run", "echo hi", "--home", str(home)]) == 0
+    monkeypatch.setattr("quintet.cli.backup.stamp", lambda: "20300101T000000Z")
+    for _ in range(3):
+        assert main(["backup", "--home", str(home)]) == 0, capsys.readouterr()
+    names = {path.name.removeprefix("quintet-20300101T000000Z") for path in (home / "backups").iterdir()}
+    assert names == {".tar", "-2.tar", "-3.tar"}
 
 
 def test_a_home_unpacked_as_the_backup_says_is_open_to_nobody_else(home: Path, tmp_path: Path) -> None:

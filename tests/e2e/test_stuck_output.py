@@ -62,6 +62,7 @@ def unread(terminal: Pty) -> int:
     return count[0]
 
 
+@pytest.mark.req("first_minutes:F18")
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 def test_a_conversation_at_a_terminal_that_takes_nothing_is_ended_by_a_signal(tmp_path: Path, term: str) -> None:
     home = write_home(tmp_path / "home")
@@ -74,6 +75,7 @@ def test_a_conversation_at_a_terminal_that_takes_nothing_is_ended_by_a_signal(tm
         assert terminal.settings() == terminal.before
 
 
+@pytest.mark.req("first_minutes:F18")
 def test_a_run_whose_output_nobody_reads_is_ended_by_a_signal_and_by_its_time_limit(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home", TALKS)
     with (
@@ -87,6 +89,7 @@ def test_a_run_whose_output_nobody_reads_is_ended_by_a_signal_and_by_its_time_li
     assert {thread["state"] for thread in quintet("threads", "list", "--json", home=home).lines} == {"interrupted"}
 
 
+@pytest.mark.req("first_minutes:F18")
 def test_a_demo_whose_output_nobody_reads_leaves_nothing_when_it_is_ended(tmp_path: Path) -> None:
     room = tmp_path / "room"
     room.mkdir()

@@ -32,8 +32,9 @@ from quintet.engine.stories import Stories
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Started, Turns
 from quintet.engine.undo import Undo
-from quintet.journal import MemoryStore, memory_journal, open_journal
+from quintet.journal import open_journal
 from quintet.journal.clock import SystemClock
+from quintet.journal.memory import MemoryStore, memory_journal
 from quintet.minds import Minds
 from quintet.providers.scripted import ScriptedProvider
 from quintet.workspace.commands import ShellCommandParser

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from quintet.engine.memory import MemorySwitch, Mind
+from quintet.domain.memory import MemorySwitch
+from quintet.engine.memory import Mind
 from quintet.engine.telemetry import Telemetry, enabled_categories
 from quintet.protocols.kward.keeping import Keeping
 from quintet.serving.kward_accounts import KwardAccounts
@@ -22,9 +23,10 @@ def kept(process: Process, directory: Path, choice: Any) -> Keeping:
     files = DiskMirrorFiles(str(directory / "run"))
     settings = SettingsFile(str(directory / "config.json"), files)
     log = TelemetryFiles(str(directory / "logs"))
+    mind = Mind(MemoryFiles(str(directory), files), settings, process.clock, process.feed.mask, MemorySwitch())
     return Keeping(
         settings=settings,
-        mind=Mind(MemoryFiles(str(directory), files), settings, process.clock, process.feed.mask, MemorySwitch()),
+        mind=lambda: mind,
         models=choice,
         telemetry=Telemetry(process.feed, log, lambda: enabled_categories(settings.now(), {}, "KWARD_LOGGING")),
         accounts=KwardAccounts(settings, SettingsFile(str(directory / "auth.json"), files), PORT, process.clock),

@@ -24,6 +24,7 @@ COMMANDS = {
     "url": "where the server is, ready to paste; --rotate gives it another token",
     "wire": "speak Kimi Wire on stdin and stdout, for clients that start it",
     "kward": "speak Kward RPC on stdin and stdout, for clients that start it",
+    "connect": "what to set in a client, and whether it would be answered: connect kimi",
     "doctor": "what works here, what does not, and the command that mends it",
     "gc": "prune what may go and say what it freed",
     "backup": "the whole home but its keys as one file, made while others work",
@@ -37,7 +38,7 @@ GROUPS = {
     "Begin": ("demo", "doctor", "auth", "models"),
     "Work": ("run", "chat", "threads", "undo", "agents", "memory"),
     "Decide and look": ("approvals", "policy", "events", "stats", "audit"),
-    "Serve": ("serve", "attach", "url", "wire", "kward", "methods"),
+    "Serve": ("serve", "attach", "url", "connect", "wire", "kward", "methods"),
     "Keep": ("backup", "gc", "repair", "version", "completion"),
 }
 # What people type who know other programs, or the action and not its command.
@@ -76,12 +77,18 @@ MEANT = {
     "config": "version",
     "token": "url --help",
 }
+GC_THRESHOLD = 50_000
 
 
 def main(argv: list[str] | None = None) -> int:
     """Find the command, import its file, run it. Every error ends as one line and an exit code."""
+    import gc
+
     from quintet.cli import last_resort
 
+    # What is made while modules are imported is never garbage; with the usual threshold it is looked through again and
+    # again before the first reply.
+    gc.set_threshold(GC_THRESHOLD)
     words = sys.argv[1:] if argv is None else argv
     last_resort.mend_streams()
     try:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from quintet.cli.attached_view import AttachedView
+from quintet.cli.inside_call import refuse_inside_a_call
 from quintet.cli.invoke import Invocation
+from quintet.cli.typed import Typed
 from quintet.domain.errors import Invalid, QuintetError
 
 if TYPE_CHECKING:
     from quintet.client import Client
 
 DECISIONS = {"allow": "allow", "deny": "deny", "always": "allow-always", "never": "deny-always"}
-LONGEST_LINE = 1024 * 1024
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -29,16 +27,18 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     from quintet.client import Client  # with its HTTP
 
+    refuse_inside_a_call("attach to a server, where requests are answered")
     flags = invocation.flags
     if flags.url:
         found = Client.at(flags.url, namespace=flags.namespace)
     else:
         found = Client.local(invocation.home, namespace=flags.namespace)
     async with found as client:
-        view = AttachedView(invocation.screen)
+        typed = Typed()
+        view = AttachedView(invocation.screen, typed.forget)
         for approval in await client.approvals(tid=flags.thread):
             view.asked(approval)
-        typing = asyncio.create_task(_obey(client, view, flags.thread))
+        typing = asyncio.create_task(_obey(client, view, typed, flags.thread))
         try:
             async for envelope in client.events(tid=flags.thread):
                 view.show(envelope)
@@ -47,13 +47,13 @@ async def run(invocation: Invocation) -> int:
     return 0
 
 
-async def _obey(client: Client, view: AttachedView, thread: str) -> None:
-    """What is typed: an answer to what waits longest, or words for the thread."""
-    async for line in typed_lines():
+async def _obey(client: Client, view: AttachedView, typed: Typed, thread: str) -> None:
+    """What is typed: an answer to the request that is shown, or words for the thread."""
+    async for line in typed.lines():
         words, _, rest = line.strip().partition(" ")
         try:
             if words in DECISIONS:
-                await client.answer(view.oldest(), DECISIONS[words], rest.strip())
+                await client.answer(view.asks(), DECISIONS[words], rest.strip())
             elif words == "abort" and thread:
                 await client.abort(thread)
             elif line.strip() and not thread:
@@ -64,38 +64,3 @@ async def _obey(client: Client, view: AttachedView, thread: str) -> None:
                 await client.run(thread, line.strip(), detach=True)
         except QuintetError as error:
             view.note(error.line())
-
-
-async def typed_lines(descriptor: int | None = None) -> AsyncIterator[str]:
-    """Lines of stdin as they come, without a thread that could not be stopped. A file, or nothing, gives none."""
-    loop = asyncio.get_running_loop()
-    news: asyncio.Queue[bytes] = asyncio.Queue()
-    source = sys.stdin.fileno() if descriptor is None else descriptor
-
-    def read() -> None:
-        try:
-            data = os.read(source, 65536)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            loop.remove_reader(source)
-        news.put_nowait(data)
-
-    try:
-        loop.add_reader(source, read)
-    except (PermissionError, ValueError, OSError):
-        return
-    try:
-        rest = b""
-        while data := await news.get():
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                yield line.decode(errors="replace")
-            if len(rest) > LONGEST_LINE:
-                rest = b""
-        if rest:
-            yield rest.decode(errors="replace")
-    finally:
-        loop.remove_reader(source)

@@ -7,6 +7,8 @@ mkdir -m 700 NEW && tar -xf FILE -C NEW
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import os
 import shlex
 from pathlib import Path
@@ -19,6 +21,7 @@ from quintet.config import home_directory
 from quintet.domain.errors import StorageDamaged
 from quintet.journal.backup import snapshot, stamp
 from quintet.journal.checking import Found
+from quintet.journal.faults import as_storage_error
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -32,7 +35,10 @@ async def run(invocation: Invocation) -> int:
     home = Path(home_directory(invocation.home, os.environ))
     if not (home / "quintet.db").is_file():
         raise StorageDamaged(f"There is no journal in {home}.", next_step="Name its home with `--home`.")
-    path, size, found = await on_disk(_back_up, invocation, home)
+    try:
+        path, size, found = await on_disk(_back_up, invocation, home)
+    except OSError as error:
+        raise as_storage_error(error) from error
     if invocation.json:
         line = {"v": 1, "path": path, "bytes": size, "whole": found.whole, "rows": found.rows}
         invocation.screen.raw(encode_line(line))
@@ -44,7 +50,7 @@ async def run(invocation: Invocation) -> int:
 
 def _back_up(invocation: Invocation, home: Path) -> tuple[str, int, Found]:
     from quintet.workspace.archive import archived
-    from quintet.workspace.exports import write_export, write_own
+    from quintet.workspace.exports import write_export
     from quintet.workspace.paths import PathGuard
     from quintet.workspace.unfinished import making_in
 
@@ -53,13 +59,24 @@ def _back_up(invocation: Invocation, home: Path) -> tuple[str, int, Found]:
     with making_in(str(backups)) as scratch:
         copy = os.path.join(scratch, "quintet.db")
         found = snapshot(home, copy, Progress(invocation.screen))
-        pieces = archived(str(home), copy)
         if invocation.flags.output:
-            guard, force = PathGuard(str(home)), invocation.flags.force
+            guard, force, pieces = PathGuard(str(home)), invocation.flags.force, archived(str(home), copy)
             path = write_export(guard, invocation.flags.output, pieces, cwd=os.getcwd(), force=force).path
         else:
-            path = write_own(str(backups), f"quintet-{stamp()}.tar", pieces)
+            path = _written(str(home), str(backups), copy)
     return path, os.path.getsize(path), found
+
+
+def _written(home: str, backups: str, copy: str) -> str:
+    """Named by the second; several of one second are numbered."""
+    from quintet.workspace.archive import archived
+    from quintet.workspace.exports import write_own
+
+    for number in itertools.count(1):
+        name = f"quintet-{stamp()}{f'-{number}' if number > 1 else ''}.tar"
+        with contextlib.suppress(FileExistsError):
+            return write_own(backups, name, archived(home, copy))
+    raise AssertionError("there is always one more number")
 
 
 def _lines(path: str, size: int, found: Found) -> list[str]:

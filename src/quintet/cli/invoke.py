@@ -71,17 +71,27 @@ def money(text: str) -> float:
     return number
 
 
-def directory(given: str) -> str:
+def directory(given: str, flag: str = "--cwd") -> str:
     """A flag's working directory, which must exist; the current one if none was given."""
     try:
         path = os.path.realpath(given or os.getcwd())
     except FileNotFoundError:
         raise Invalid(
-            "The current directory is gone.", next_step="Go to another one, or name one with --cwd."
+            "The current directory is gone.", next_step=f"Go to another one, or name one with {flag}."
         ) from None
     if not os.path.isdir(path):
-        raise Invalid(f"{given} is not a directory.", next_step="Name an existing one with --cwd.")
+        raise Invalid(f"{given} is not a directory.", next_step=f"Name an existing one with {flag}.")
+    if not is_text(path):
+        raise Invalid(
+            f"{path} has a name that is not UTF-8, which nothing can be kept under.",
+            next_step=f"Rename it, or name another one with {flag}.",
+        )
     return path
+
+
+def is_text(name: str) -> bool:
+    """Whether a name the system gave is text: any other bytes in it stand as halves of surrogate pairs."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
 def invoke(name: str, words: list[str]) -> int:

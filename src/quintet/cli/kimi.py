@@ -1,4 +1,6 @@
-"""The executable `quintet-kimi`: stands where a client expects `kimi`. Knows `--wire`, `info` and `--version`."""
+"""The executable `quintet-kimi`: stands where a client expects `kimi`. Knows `--wire`, `info` and `--version`; of what
+else clients start it for it says why that is not here.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,27 @@ COMPATIBLE = "1.49.0"  # the release of Kimi's own line whose clients are served
 # What a client learns before it speaks. The Go SDK declares it, and ends at any later event.
 DECLARED = "1.2"
 USAGE = "quintet-kimi: only --wire, info and --version are known. Clients start it with --wire."
+HELP = """\
+Quintet where a program expects `kimi`. Programs start it themselves; a person uses `quintet`.
+
+  quintet-kimi --wire [FLAG...]   serves Kimi Wire; `quintet-kimi --wire --help` lists the flags
+  quintet-kimi info [--json]      the versions clients ask for first
+  quintet-kimi --version          the release of Kimi whose clients are served"""
+# A client shows these to its user.
+_NOT_HERE = {
+    "login": "There is no login with Quintet: its models are in config.toml, and `quintet models` shows them.",
+    "logout": "There is no login with Quintet, so nobody is logged out. A key is removed where it was written.",
+    "mcp": "Quintet starts no MCP server for Kimi's clients yet, so there is none to test or to log in to.",
+}
 
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words == ["--version"] or words == ["-V"]:
         print(f"kimi, version {COMPATIBLE}")
+        return 0
+    if words in (["--help"], ["-h"]):
+        print(HELP)
         return 0
     if words[:1] == ["info"]:
         return _info(words[1:])
@@ -23,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         return quintet(["wire", *words])
     from quintet.cli.last_resort import tell
 
-    tell(USAGE)
+    tell(f"quintet-kimi: {_NOT_HERE[words[0]]}" if words and words[0] in _NOT_HERE else USAGE)
     return 2
 
 

@@ -13,7 +13,7 @@ from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import claim
 
-GONE_WITHIN_S = 1.8  # whatever holds up the end is cut off then
+GONE_WITHIN_S = 4.5  # an orderly end takes a part of a second; whatever holds it up is cut off then
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

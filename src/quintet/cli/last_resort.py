@@ -72,7 +72,7 @@ def log(error: BaseException, home: str | None) -> str:
     try:
         from pathlib import Path
 
-        from quintet.config import home_directory
+        from quintet.config import home_directory, refuse_strangers
         from quintet.engine.redaction import Redactor
         from quintet.workspace.credentials import Credentials
         from quintet.workspace.key_store import KeyStore
@@ -82,6 +82,7 @@ def log(error: BaseException, home: str | None) -> str:
         directory = Path(home_directory(home, os.environ))
         if not directory.is_dir():
             return ""
+        refuse_strangers(str(directory))
         credentials = Credentials(str(directory), KeyStore(os.environ))
         secrets = KnownSecrets(os.environ, **_configured(str(directory)), credentials=credentials)
         kept = Log(directory / "quintet.log", Redactor(secrets.known_values()).text)

@@ -21,8 +21,8 @@ from quintet.cli.invoke import Invocation
 from quintet.cli.parser import actions
 from quintet.cli.terminal import safe_line
 from quintet.domain.errors import NotFound
-from quintet.domain.memory import Layer, Memory, MemoryStatus
-from quintet.engine.memory import MemorySwitch, Mind
+from quintet.domain.memory import Layer, Memory, MemoryStatus, MemorySwitch
+from quintet.engine.memory import Mind
 from quintet.minds import Minds, roots_of
 
 LOOKING = ("status", "list", "why")

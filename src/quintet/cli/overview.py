@@ -15,7 +15,7 @@ from quintet import __version__
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
 from quintet.cli.terminal import safe_line
-from quintet.config import Config, home_directory, load_config, refuse_foreign
+from quintet.config import Config, home_directory, load_config, refuse_foreign, refuse_strangers
 from quintet.domain.errors import QuintetError
 from quintet.journal.peeking import Glance, glance
 from quintet.workspace.credentials import Credentials
@@ -72,6 +72,7 @@ def look(home: str) -> Overview:
     config = Config()
     try:
         refuse_foreign(home)
+        refuse_strangers(home)
     except QuintetError as error:
         state.problem = error.message
         return state

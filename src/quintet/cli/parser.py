@@ -5,6 +5,7 @@ meant, what there is. Knows no command.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -14,6 +15,13 @@ from quintet.cli.terminal import one_line, safe_line, terminal_width
 
 
 class Parser(argparse.ArgumentParser):
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """As wide as the terminal. argparse's own imports a large module to find that out, for every flag anew."""
+        said = os.environ.get("COLUMNS", "")
+        columns = int(said) if said.isdecimal() else 0
+        width = (columns or terminal_width(sys.stdout) or 80) - 2
+        return argparse.HelpFormatter(prog=self.prog, width=width)
+
     def error(self, message: str) -> NoReturn:
         self.refuse(f"{safe_line(message)}.")
 

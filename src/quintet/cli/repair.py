@@ -9,7 +9,7 @@ from pathlib import Path
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
 from quintet.cli.progress import Progress
-from quintet.config import home_directory
+from quintet.config import home_directory, refuse_strangers
 from quintet.domain.errors import StorageDamaged
 from quintet.journal.repair import Report, repair
 from quintet.workspace.server_lock import ServerLock
@@ -52,6 +52,7 @@ def _check_home(home: Path) -> None:
     """Nothing is made where nothing was, not even a directory for locks."""
     if not home.is_dir():
         raise StorageDamaged(f"There is no journal in {home}.", next_step="Name its home with `--home`.")
+    refuse_strangers(str(home))
 
 
 def _lines(report: Report) -> list[str]:

@@ -76,18 +76,18 @@ def _watch(
             return
     finally:
         os.close(listened)
-    while _steps(loop):
-        time.sleep(LOOKS_EVERY_S)
-    try:
-        end_children()
-        at_last()
-    finally:
-        os._exit(exits.INTERRUPTED if told else exits.TIMEOUT)
+    with contextlib.suppress(RuntimeError):  # the loop is closed: it has come to its end by itself
+        while _steps(loop):
+            time.sleep(LOOKS_EVERY_S)
+        try:
+            end_children()
+            at_last()
+        finally:
+            os._exit(exits.INTERRUPTED if told else exits.TIMEOUT)
 
 
 def _steps(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether the loop does anything at all. One that is closed has only to write out what is left."""
+    """Whether the loop does anything at all, or was closed before it could."""
     stepped = threading.Event()
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(stepped.set)
-    return stepped.wait(STUCK_S)
+    loop.call_soon_threadsafe(stepped.set)
+    return stepped.wait(STUCK_S) or loop.is_closed()

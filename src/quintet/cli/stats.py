@@ -105,10 +105,12 @@ def _show(invocation: Invocation, found: Statistics, since_ms: int) -> None:
 
 
 def _bars(days: dict[str, Tally]) -> list[str]:
-    """A bar per day with something on it: by cost where any is known, else by tokens."""
+    """A bar per day with something on it: by cost where any is known, else by tokens, else by model calls."""
     sizes = {day: tally.usd for day, tally in days.items()}
     if not any(sizes.values()):
         sizes = {day: float(t.input_tokens + t.output_tokens) for day, t in days.items()}
+    if not any(sizes.values()):
+        sizes = {day: float(t.steps) for day, t in days.items()}
     largest = max(sizes.values(), default=0.0) or 1.0
     lines = []
     for day in sorted(days):

@@ -68,11 +68,13 @@ async def run(invocation: Invocation) -> int:
     async with open_app(invocation.home, "wire", over=over, skills_dirs=skills_dirs) as app:
         for note in (*hooks.notes, *(logins_of(kimi) if kimi else ())):
             app.log.line(note)
-        work_dir = directory(flags.work_dir)
+        work_dir = directory(flags.work_dir, "--work-dir")
+        called = _called(flags.work_dir, work_dir)
         given = WireFlags(
             work_dir=work_dir,
             share_dir=share_dir,
-            session=flags.session or (await app.wire_files.last_used(share_dir, work_dir) if flags.go_on else ""),
+            called=called,
+            session=flags.session or (await app.wire_files.last_used(share_dir, called) if flags.go_on else ""),
             yolo=flags.yolo or (kimi is not None and kimi.default_yolo),
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
@@ -84,6 +86,11 @@ async def run(invocation: Invocation) -> int:
             app.log.line("wire: MCP servers were named, and this version starts none.")
         await _serve(app, given, stdio, gated=not flags.every_event)
     return 0
+
+
+def _called(given: str, work_dir: str) -> str:
+    """The directory in the client's own words, made absolute only: its files are looked for under that name."""
+    return os.path.abspath(given) if given else work_dir
 
 
 def _agent(app: App, path: str, work_dir: str) -> Agent | None:

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from quintet.domain.errors import Invalid, StorageReadOnly
+from quintet.domain.home import CONFIG as FILE
+from quintet.domain.home import holds_words, strangers_in
 from quintet.domain.home import home_directory as home_directory
 from quintet.domain.hook import TIMEOUT_MOST_S, HookEvent
 from quintet.domain.hook import Hook as CommandHook
@@ -22,7 +24,6 @@ from quintet.providers.settings import ModelSettings, ProviderSettings
 from quintet.workspace.web.search_settings import SearchSettings
 
 VERSION = 1
-FILE = "config.toml"
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -163,6 +164,7 @@ def make_home(path: str) -> None:
         if not os.path.isdir(path):
             raise Invalid(f"{path} is not a directory.", next_step="Name another one with `--home`.") from None
         refuse_foreign(path)
+        refuse_strangers(path)
     except OSError as error:
         raise StorageReadOnly(f"The home directory {path} cannot be made: {error.strerror}.") from error
 
@@ -175,6 +177,24 @@ def refuse_foreign(path: str) -> None:
                 f"The home directory {path} belongs to another user.",
                 next_step="Name one of your own with `--home` or QUINTET_HOME.",
             )
+
+
+def refuse_strangers(path: str) -> None:
+    """A directory that is there for something else, a project or somebody's own, is not to be filled with our files.
+    Before the journal is begun a configuration that can be read shows that it is meant to be a home."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return  # not there, or closed: whoever opens it says so
+    if not (strangers := strangers_in(names)):
+        return
+    if FILE in names:
+        load_config(path)
+        return
+    raise Invalid(
+        f"{path} is no home of Quintet's: it holds {holds_words(strangers)}.",
+        next_step=f"Name an empty directory with `--home` or QUINTET_HOME, or one to be made: {path}/quintet",
+    )
 
 
 def load_config(home: str) -> Config:

@@ -86,6 +86,11 @@ class Invalid(QuintetError):
     next_step = "Correct the request and send it again; nothing was changed."
 
 
+class OutOfBounds(Invalid):
+    """A path leads to where whoever gave it has no business. Its words name the path: a door to others puts its own in
+    their place."""
+
+
 class Busy(QuintetError):
     """Something else is at work where this would have to happen."""
 

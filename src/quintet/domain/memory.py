@@ -28,6 +28,11 @@ class MemoryStatus(StrEnum):
     PROPOSED = "proposed"  # not from the person: waits for their word before it is used
 
 
+class MemorySwitch(msgspec.Struct, frozen=True):
+    enabled: bool = False
+    auto_summary: bool = False
+
+
 class Source(StrEnum):
     """Who it is from. Files may hold other words, of other programs."""
 

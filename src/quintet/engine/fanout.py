@@ -79,9 +79,7 @@ class Fanout(Generic[F]):
             await self._moved.wait()
 
     async def close(self) -> None:
-        for group in self._groups.values():
-            for _, end in group.members:
-                end()
+        self._end_all()
         task = self._task
         self._rest()
         if task is not None:
@@ -112,7 +110,6 @@ class Fanout(Generic[F]):
                 self._subscription = self._task = None
                 self._moved.set()
                 self._end_all()
-                self._groups.clear()
 
     async def _hand_out(self, events: Sequence[Event]) -> None:
         frames = await self.numbered(events)
@@ -125,7 +122,9 @@ class Fanout(Generic[F]):
         await asyncio.sleep(0)  # whoever writes has its turn before there is more
 
     def _end_all(self) -> None:
-        for group in tuple(self._groups.values()):
+        """Nobody of these hears of anything more: between what they had and what comes now something is missing."""
+        groups, self._groups = self._groups, {}
+        for group in groups.values():
             for _, end in tuple(group.members):
                 end()
 

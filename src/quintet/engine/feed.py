@@ -133,7 +133,7 @@ class Feed:
 
         Without a cursor it begins with what happens next.
         """
-        subscription = Subscription(self.journal, root, after, self.tailing, self._subscriptions.discard)
+        subscription = Subscription(self.journal, root, after, self.tailing, self._subscriptions.discard, self.told)
         self._subscriptions.add(subscription)
         return subscription
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from quintet.domain.event import CheckpointSettled, Event
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult, tool_of
@@ -57,8 +58,8 @@ def _changes(checkpoints: Iterable[Event]) -> dict[str, list[str]]:
 
 def _path(call: ToolCall) -> str:
     try:
-        given = json.loads(call.input)
-    except ValueError:
+        given = msgspec.json.decode(call.input)
+    except (msgspec.DecodeError, UnicodeError):
         return ""
     path = given.get("path") if isinstance(given, dict) else None
     return path if isinstance(path, str) else ""

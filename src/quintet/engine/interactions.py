@@ -16,6 +16,7 @@ from quintet.domain.principal import ENGINE, Principal
 from quintet.domain.turn import Lease
 from quintet.engine.coverage import serves
 from quintet.engine.feed import Feed
+from quintet.engine.unbroken import unbroken
 
 DEFAULT_TIMEOUT_S = 24 * 3600.0
 
@@ -101,7 +102,8 @@ class Interactions:
         )
         resolved = await self._feed.resolve(interaction, decision, grant)
         if grant is not None:
-            await self._answer_alike(grant, decision)
+            # Not cut in two by a cancel: whoever waits for the same would wait on, though what is remembered says it.
+            await unbroken(self._answer_alike(grant, decision))
         return resolved
 
     async def _answer_alike(self, grant: Grant, decision: Decision) -> None:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from quintet.domain.errors import Invalid, NotFound
@@ -23,6 +22,7 @@ from quintet.domain.memory import (
     MemoryChange,
     MemoryPaths,
     MemoryStatus,
+    MemorySwitch,
     Recall,
     Source,
     workspace_scope,
@@ -34,11 +34,6 @@ from quintet.engine.why import Why, why
 
 WHY_AMONG = 50  # threads, newest first, that are looked through for the last one
 INFERRED = 0.55
-
-
-class MemorySwitch(msgspec.Struct, frozen=True):
-    enabled: bool = False
-    auto_summary: bool = False
 
 
 class Mind:

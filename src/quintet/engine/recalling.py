@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,8 +17,10 @@ from quintet.domain.item import Item, TextPart
 from quintet.domain.memory import Recall
 from quintet.domain.turn import TurnState
 from quintet.engine.feed import Feed
-from quintet.engine.memory import Mind
 from quintet.engine.running import RunningTurn
+
+if TYPE_CHECKING:
+    from quintet.engine.memory import Mind
 
 WITHIN_S = 5.0
 NOT_RECALLED = "what you remember: it could not be read this time"

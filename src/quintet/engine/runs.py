@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quintet.domain.errors import STORAGE_ERRORS, Busy, LeaseLost, NotFound, QuintetError, TurnOver, as_quintet_error
 from quintet.domain.event import Event, TurnCancelRequested, TurnFinished
@@ -20,13 +20,15 @@ from quintet.engine.feed import Feed
 from quintet.engine.hooks import AllHooks
 from quintet.engine.inbox import OWNER_ANSWERS_WITHIN_S, Inbox, drop_queued
 from quintet.engine.interactions import Interactions
-from quintet.engine.loop import Loop
 from quintet.engine.policy import Policy
 from quintet.engine.project_policy import ProjectPolicy
 from quintet.engine.recalling import Recalling
 from quintet.engine.running import RunningTurn
 from quintet.engine.starter import Starter
 from quintet.engine.subagents import Subagents
+
+if TYPE_CHECKING:
+    from quintet.engine.loop import Loop
 
 PROBE_EVERY_S = 0.5
 TRY_AGAIN_S = 1.0
@@ -97,6 +99,8 @@ class Runs:
             await self._feed.say(running.lease, TurnCancelRequested("", "Quintet is shutting down"))
 
     async def _run(self, turn: Turn, starter: Starter, compact: str | None, above: RunningTurn | None) -> None:
+        from quintet.engine.loop import Loop  # with all it needs: the first reply to a client should not wait for that
+
         self._feed.tailing.hurry()
         lease: Lease | None = None
         loop: Loop | None = None

@@ -63,8 +63,11 @@ class Subscription:
         after: int | None,
         tailing: Tailing,
         forget: Callable[[Subscription], None],
+        since: int = 0,
     ) -> None:
+        """`since`: the newest number that was published before, as far as that is known."""
         self._journal = journal
+        self._since = since
         self.root = root
         self._cursor = after
         self._tailing = tailing
@@ -101,8 +104,8 @@ class Subscription:
 
     def look_again(self) -> None:
         """Something was published that did not reach the queue; it is in the store, after what was handed out."""
-        if self._cursor is not None or self._queue:
-            self._fall_behind(self._queue[0].seq if self._queue else self.cursor + 1)
+        if self._cursor is not None or self._queue or self._since:
+            self._fall_behind(self._queue[0].seq if self._queue else (self.cursor or self._since) + 1)
             self._wake.set()
 
     async def __aiter__(self) -> AsyncIterator[Event | Gap]:

@@ -1,8 +1,9 @@
-"""Where everything that happens is kept: SQLite, its in-memory twin, and the rules both obey."""
+"""Where everything that happens is kept: SQLite, its in-memory twin (imported only by who wants it), and the rules both
+obey.
+"""
 
-from quintet.journal.memory import MemoryStore, memory_journal
 from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
 
-__all__ = ["MemoryStore", "OpenReport", "StoredJournal", "memory_journal", "open_journal"]
+__all__ = ["OpenReport", "StoredJournal", "open_journal"]

@@ -14,7 +14,7 @@ from quintet.domain.item import Item
 from quintet.domain.project import DEFAULT, NAME_ALONE, Project, root_of_name, slug
 from quintet.domain.thread import Handle, Thread, ThreadSettings
 from quintet.domain.turn import ClientKey
-from quintet.domain.view import View, ViewReason
+from quintet.domain.view import ViewReason
 from quintet.journal.emitting import emit
 from quintet.journal.keys import keep_key, known_key
 from quintet.journal.recovery import end_dead
@@ -132,9 +132,25 @@ def erase_step(tx: Transaction, thread: str) -> bool:
     if tx.rows.erase_some(thread, ERASE_STEP):
         return True
     tx.rows.erase_rest(thread)
-    bare = replace(gone, settings=ThreadSettings(""), title="", title_final=False, view=View(), parent_call="")
-    tx.put_thread(replace(bare, profile="", forked_from="", last_ordinal=0, recalled=None))
+    tx.put_thread(_tombstone(gone))
     return False
+
+
+def _tombstone(gone: Thread) -> Thread:
+    """What is kept is named, not what goes: whatever a thread may have some day goes by itself."""
+    return Thread(
+        gone.id,
+        gone.root,
+        gone.project,
+        "",
+        ThreadSettings(""),
+        gone.created_ms,
+        gone.updated_ms,
+        parent=gone.parent,
+        depth=gone.depth,
+        epoch=gone.epoch,
+        deleted_ms=gone.deleted_ms,
+    )
 
 
 def project(tx: Transaction, root: str, name: str) -> Project:

@@ -52,7 +52,7 @@ async def kward_keeping(
     try:
         yield Keeping(
             settings=settings,
-            mind=app.minds.of(),
+            mind=app.minds.of,
             models=KwardModels(app, settings, auth, environment, at),
             telemetry=telemetry,
             accounts=accounts,

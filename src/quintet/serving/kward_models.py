@@ -83,14 +83,24 @@ class KwardModels:
 
     async def set_model(self, provider: str, model: str) -> None:
         """Without a provider the active one's; what is set for others stays."""
-        active = label(provider) or self.reference().partition("/")[0]
+        active = self._meant(provider)
         values = {model_key(active): model, "provider": word(active)}
         await self._settings.change(lambda now: now | values)
         self._look()
 
     async def set_effort(self, effort: str, provider: str = "") -> None:
-        active = label(provider) or self.reference().partition("/")[0]
+        active = self._meant(provider)
         await self._settings.change(lambda now: now | {effort_key(active): effort})
+
+    def _meant(self, provider: str) -> str:
+        """The active one where none is named. One that does not exist would fail every turn from now on."""
+        active = self.reference().partition("/")[0]
+        named = label(provider) or active
+        if named != active and named not in self._app.models.providers():
+            from quintet.protocols.kward.errors import Failed
+
+            raise Failed(f"Unsupported provider: {provider}")
+        return named
 
     # --- which there are ---------------------------------------------------------------------------------------------
     async def references(self) -> list[tuple[str, ModelInfo | None, str]]:

@@ -34,6 +34,7 @@ class WireFlags(msgspec.Struct, frozen=True):
 
     work_dir: str
     share_dir: str
+    called: str = ""  # the working directory as the client writes it, where a link is on the way
     session: str = ""
     yolo: bool = False
     model: str = ""
@@ -50,7 +51,9 @@ def wire_house(app: App, flags: WireFlags) -> House:
     from quintet.protocols.wire.place import Place
 
     app.hooks.configured = (*app.hooks.configured, *flags.hooks)
-    place = Place(flags.share_dir, flags.work_dir, flags.session or str(uuid.uuid4()))
+    session = flags.session or str(uuid.uuid4())
+    linked = flags.work_dir if flags.called and flags.called != flags.work_dir else ""
+    place = Place(flags.share_dir, flags.called or flags.work_dir, session, linked)
 
     async def open_thread() -> Thread:
         return await app.wire_files.open(place, ThreadSettings(flags.work_dir))

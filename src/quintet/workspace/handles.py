@@ -4,7 +4,9 @@ put something in another's place in one move. Blocking. Knows no workspace and n
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
@@ -48,6 +50,15 @@ def _step(handle: int, name: str, flags: int, *, make: bool) -> int:
 def open_file(directory: int, name: str) -> int:
     """Whatever stands there and is no link, to be read. Whether it is a regular file is for the caller to look at."""
     return os.open(name, _FILE, dir_fd=directory)
+
+
+def open_plain(path: str) -> int:
+    """A regular file by its whole path, to be read; OSError for a link and for anything else. Never waits."""
+    handle = os.open(path, _FILE)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def write_new(directory: int, name: str, data: bytes | Iterable[bytes], mode: int | None) -> None:

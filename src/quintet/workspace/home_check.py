@@ -11,6 +11,7 @@ import stat
 import time
 
 from quintet.domain.checkup import Row, fail, ok, warn
+from quintet.domain.home import CONFIG, holds_words, strangers_in
 
 _NETWORK = """
 nfs nfs4 cifs smb2 smb3 smbfs 9p afs ceph glusterfs fuse.glusterfs fuse.sshfs fuse.s3fs fuse.rclone lustre beegfs
@@ -52,7 +53,17 @@ def look_at_home(path: str, *, mounts: str = "/proc/self/mountinfo") -> list[Row
         return [fail("home", f"{path} cannot be looked at: {error.strerror}", _ELSEWHERE)]
     if not stat.S_ISDIR(found.st_mode):
         return [fail("home", f"{path} is not a directory", _ELSEWHERE)]
+    if strangers := _not_for_us(path):
+        words = f"{path} is no home of Quintet's: it holds {holds_words(strangers)}"
+        return [fail("home", words, f"{_ELSEWHERE}: an empty directory, or one to be made")]
     return [_whose(path, found), *_trial(path), *_ground(path, mounts)]
+
+
+def _not_for_us(path: str) -> list[str]:
+    """What shows that this directory is there for something else. With a configuration in it, it is meant to be ours;
+    whether that can be read has a row of its own."""
+    names = _listed(path)
+    return [] if CONFIG in names else strangers_in(names)
 
 
 def open_to_others(path: str) -> list[str]:

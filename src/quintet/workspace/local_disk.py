@@ -9,6 +9,8 @@ import stat
 
 import msgspec
 
+from quintet.workspace.handles import open_plain
+
 
 class File(msgspec.Struct, frozen=True):
     path: str
@@ -50,10 +52,10 @@ def _files(directory: str) -> list[File]:
 def _text(path: str, most: int) -> str | None:
     """Not one that others could have written: its words become instructions, or are run."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             seen = os.fstat(file.fileno())
             own = seen.st_uid in (os.geteuid(), 0) and not seen.st_mode & stat.S_IWOTH
-            return file.read(most).decode("utf-8", "replace") if stat.S_ISREG(seen.st_mode) and own else None
+            return file.read(most).decode("utf-8", "replace") if own else None
     except (OSError, ValueError):
         return None
 

@@ -16,6 +16,7 @@ from quintet.domain.memory import KEYS, OURS, Layer, Memories, Memory, MemoryCha
 from quintet.domain.ports import MirrorFiles
 from quintet.workspace.settings_file import Stamp, stamp_of
 
+_LARGEST = 2.0**53
 DEAD_S = 60.0  # a passing file that old belongs to nobody
 
 
@@ -126,7 +127,7 @@ def _memory(layer: Layer, raw: dict[str, Any]) -> Memory:
 
     def number(key: str, otherwise: float) -> float:
         value = raw.get(key)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else otherwise
+        return value if isinstance(value, int | float) and not isinstance(value, bool) and _usable(value) else otherwise
 
     def texts(key: str) -> tuple[str, ...]:
         return tuple(t for t in raw[key] if isinstance(t, str)) if isinstance(raw.get(key), list) else ()
@@ -151,6 +152,11 @@ def _memory(layer: Layer, raw: dict[str, Any]) -> Memory:
         seen=texts("seen"),
         rest={key: value for key, value in raw.items() if key not in known},
     )
+
+
+def _usable(value: float) -> bool:
+    """JSON as many read it knows numbers that are none, and some that no computer counts with."""
+    return -_LARGEST <= value <= _LARGEST
 
 
 def _status(layer: Layer, said: Any) -> MemoryStatus:

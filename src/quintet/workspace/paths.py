@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Invalid, OutOfBounds
 from quintet.workspace.project_root import worktree_root
 from quintet.workspace.protected import fold, is_protected
 
@@ -79,16 +79,16 @@ class PathGuard:
     def _open_place(self, path: str, resolved: str, here: str, root: str) -> Place:
         """The place that a path was resolved to, unless it is closed."""
         if len(resolved.encode()) >= PATH_LIMIT:
-            raise Invalid(f"{_quoted(path)} leads to a path that is too long.")
+            raise OutOfBounds(f"{_quoted(path)} leads to a path that is too long.")
         if not contains(root, resolved):
-            raise Invalid(
+            raise OutOfBounds(
                 f"{_quoted(path)} lies outside the workspace.",
                 next_step="Use a path inside the workspace; links that lead out of it are not followed.",
             )
         if self._in_home(resolved):
-            raise Invalid(f"{_quoted(path)} belongs to Quintet's own files, which stay closed.")
+            raise OutOfBounds(f"{_quoted(path)} belongs to Quintet's own files, which stay closed.")
         if self._is_secret(resolved, root):
-            raise Invalid(f"{_quoted(path)} is where the person keeps secrets, which stay closed.")
+            raise OutOfBounds(f"{_quoted(path)} is where the person keeps secrets, which stay closed.")
         shown = os.path.relpath(resolved, here)
         return Place(resolved, resolved if shown.startswith(os.pardir + os.sep) else shown, root)
 
@@ -123,7 +123,7 @@ def _resolving(path: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         # Not UTF-8, or links that changed while they were being followed.
-        raise Invalid(f"{_quoted(path)} is not a path this system can resolve.") from error
+        raise OutOfBounds(f"{_quoted(path)} is not a path this system can resolve.") from error
 
 
 def _unprotected(place: Place) -> Place:

@@ -17,6 +17,7 @@ from quintet.domain.ids import new_id
 from quintet.workspace.child import Cause, Child, died_of
 from quintet.workspace.confined_run import run_confined
 from quintet.workspace.environment import child_environment
+from quintet.workspace.handles import open_plain
 from quintet.workspace.interpreter import bare_interpreter
 from quintet.workspace.output import Decoder, Kept
 from quintet.workspace.sandbox.limits import Caps
@@ -116,8 +117,9 @@ def _write(file: str, data: bytes) -> None:
 
 
 def _answer(file: str) -> Any:
+    """The plugin may have put anything there, a pipe that nobody writes to as well."""
     try:
-        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
+        with open(open_plain(file), "rb") as stream:
             return msgspec.json.decode(stream.read(OUTPUT_LIMIT))
     except (OSError, msgspec.DecodeError):
         return None

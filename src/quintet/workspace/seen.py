@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 from collections import OrderedDict
 from collections.abc import Sequence
 from enum import Enum
 from hashlib import sha256
 from threading import Lock
+
+from quintet.workspace.handles import open_plain
 
 TEXT_LIMIT = 16 * 1024 * 1024
 THREADS = 256
@@ -75,11 +76,12 @@ class Seen:
 
 
 def _untouched(path: str, since_ms: int) -> bytes | None:
-    """The content of a regular file that has not been written to since; else nothing."""
+    """The content of a regular file that has not been written to since; else nothing. Told by when its inode changed:
+    the time of writing is whatever the writer says, and a file that was moved here brings its own."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             now = os.fstat(file.fileno())
-            same = stat.S_ISREG(now.st_mode) and now.st_mtime_ns // 1_000_000 <= since_ms and now.st_size <= TEXT_LIMIT
+            same = now.st_ctime_ns // 1_000_000 <= since_ms and now.st_size <= TEXT_LIMIT
             return file.read() if same else None
     except (OSError, ValueError):
         return None

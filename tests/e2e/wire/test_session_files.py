@@ -46,6 +46,32 @@ def test_a_session_is_on_disk_when_its_prompt_is_answered_and_goes_on_by_continu
     assert len(lines(tmp_path, "context.jsonl", session)) == before * 2 - 1
 
 
+@pytest.mark.req("wire:S94")
+def test_a_directory_behind_a_link_is_called_as_the_client_calls_it_and_a_link_turned_round_means_other_work(
+    tmp_path: Path,
+) -> None:
+    home, link = write_home(tmp_path / "home", SAYS), tmp_path / "link"
+    for real in ("one", "two"):
+        (tmp_path / real).mkdir()
+    link.symlink_to("one")
+    flags = ("--session", "s1")
+    with WireClient(home, *flags, work=link) as wire:
+        wire.prompt("first")
+    there = hashlib.md5(str(link).encode(), usedforsecurity=False).hexdigest()
+    assert [p.name for p in (home / "share" / "sessions").iterdir()] == [there]
+    used = json.loads((home / "share" / "kimi.json").read_text())["work_dirs"]
+    assert [(row["path"], row["last_session_id"]) for row in used] == [(str(link), "s1")]
+    with WireClient(home, "--continue", work=link) as wire:
+        assert spoken(wire.call("replay")) == "one two"
+    link.unlink()
+    link.symlink_to("two")
+    with WireClient(home, *flags, work=link) as wire:
+        wire.prompt("second")
+        assert spoken(wire.call("replay")) == "one two" * 2
+    threads = quintet("threads", "list", "--json", home=home).lines
+    assert {row["settings"]["cwd"] for row in threads} == {str(tmp_path / "one"), str(tmp_path / "two")}
+
+
 @pytest.mark.req("mechanisms:M6.resumable")
 @pytest.mark.parametrize("point", ["finish.after_commit", "mirror.before_commit:1", "mirror.before_commit:2"])
 def test_a_process_killed_around_the_end_of_a_turn_is_caught_up_with(tmp_path: Path, point: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -153,12 +154,38 @@ def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_pa
         assert wire.ended(5) == (0, "")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--wire", "--nonsense"], []])
-def test_what_is_no_way_to_start_it_says_so(words: list[str]) -> None:
-    done = subprocess.run([KIMI, *words], capture_output=True, timeout=10, env=environment(), check=False)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--wire", "--nonsense"], b"--nonsense"),
+        ([], b"--wire"),
+        (["login", "--json"], b"no login"),
+        (["logout"], b"no login"),
+        (["mcp", "test", "x"], b"no MCP server"),
+        (["--wire", "--work-dir", "/none/such"], b"with --work-dir."),
+    ],
+)
+def test_what_is_no_way_to_start_it_says_so(words: list[str], said: bytes, tmp_path: Path) -> None:
+    env = environment(QUINTET_HOME=str(tmp_path))
+    done = subprocess.run([KIMI, *words], capture_output=True, timeout=20, env=env, check=False)
     assert done.returncode == 2
     assert done.stdout == b""
     assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr
+
+
+def test_a_directory_whose_name_is_no_text_is_refused_and_said_so(tmp_path: Path) -> None:
+    os.mkdir(work := os.fsencode(tmp_path) + b"/bad\xff")
+    env = environment(QUINTET_HOME=str(tmp_path / "home"))
+    done = subprocess.run([KIMI, "--wire", "--work-dir", work], capture_output=True, timeout=20, env=env, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"is not UTF-8" in done.stderr
+
+
+def test_a_person_who_asks_is_told_what_it_is_for() -> None:
+    done = subprocess.run([KIMI, "--help"], capture_output=True, timeout=20, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"quintet-kimi --wire" in done.stdout
 
 
 @pytest.mark.req("reliability:R18-stdio")

@@ -158,6 +158,15 @@ def test_an_amount_that_is_none_is_a_usage_error(home: Path, amount: str, capfd:
     assert ended.value.code == exits.USAGE
 
 
+def test_where_neither_cost_nor_tokens_are_known_the_bars_are_of_model_calls(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(home, "-m", "offline/offline") == 0
+    capfd.readouterr()
+    assert main(["--home", str(home), "stats"]) == 0
+    assert "█" * 30 in capfd.readouterr().out
+
+
 def test_nothing_done_yet_is_said(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--home", str(home), "stats"]) == 0
     assert "Nothing was done since" in capfd.readouterr().err

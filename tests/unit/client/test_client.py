@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from quintet.cli.attach import typed_lines
 from quintet.cli.attached_view import AttachedView
 from quintet.cli.terminal import Screen
+from quintet.cli.typed import Typed
 from quintet.client import Address, Client, Envelope, find_server
 from quintet.client.discovery import parse_address
 from quintet.client.envelope import Lines
@@ -21,7 +21,7 @@ from quintet.domain.errors import Denied, Invalid, NoServer, NotFound
 from quintet.domain.thread import ThreadSettings
 from quintet.serving.server import Wish
 from tests.fakes.knp_server import Running, knp_server
-from tests.faults.processes import quintet, quintet_running, wait_until, write_home
+from tests.faults.processes import one_line, quintet, quintet_running, wait_until, write_home
 
 WITHIN_S = 30.0
 
@@ -206,24 +206,27 @@ def test_attach_shows_what_happens_and_answers_what_waits(tmp_path: Path) -> Non
     assert (work / "made").exists()
 
 
-def test_a_view_keeps_what_waits_in_order_and_spells_hidden_characters_out() -> None:
-    out = StringIO()
-    view = AttachedView(Screen(color=False, out=out, err=out))
+def test_one_request_is_shown_at_a_time_and_hidden_characters_are_spelled_out() -> None:
+    out, forgotten = StringIO(), []
+    view = AttachedView(Screen(color=False, out=out, err=out), lambda: bool(forgotten.append(view.asks())))
     with pytest.raises(NotFound):
-        view.oldest()
-    for name in ("int_1", "int_2"):
-        view.asked({"id": name, "tid": "thr_1", "tool": {"id": "shell"}, "input": {"command": "rm \u202e x"}})
-    assert view.oldest() == "int_1"
+        view.asks()
+    for name in ("int_1", "int_2", "int_1"):
+        view.asked({"id": name, "tid": "thr_1", "tool": {"id": "shell"}, "input": {"command": f"rm \u202e {name}"}})
+    assert view.asks() == "int_1"
+    assert (out.getvalue().count("allow |"), "rm \\u202e int_2" in out.getvalue()) == (1, False)
     view.show(Envelope(16, "approval.resolved", {"id": "int_1", "decision": "deny"}))
-    assert view.oldest() == "int_2"
+    assert view.asks() == "int_2"
+    assert "rm \\u202e int_2" in out.getvalue()
     assert "\u202e" not in out.getvalue()
+    assert forgotten == ["int_1", "int_2"], "what was typed before a request is shown is no answer to it"
 
 
 async def test_typed_lines_come_as_they_are_typed_and_a_file_gives_none(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     try:
         os.write(writer, b"one\ntw")
-        lines = typed_lines(reader)
+        lines = Typed(reader).lines()
         assert await asyncio.wait_for(anext(lines), WITHIN_S) == "one"
         os.write(writer, b"o\nthree")
         os.close(writer)
@@ -231,7 +234,30 @@ async def test_typed_lines_come_as_they_are_typed_and_a_file_gives_none(tmp_path
     finally:
         os.close(reader)
     with (tmp_path / "file").open("w+") as file:
-        assert [line async for line in typed_lines(file.fileno())] == []
+        assert [line async for line in Typed(file.fileno()).lines()] == []
+
+
+async def test_what_was_typed_too_early_can_be_forgotten_and_the_end_is_still_known() -> None:
+    reader, writer = os.pipe()
+    typed = Typed(reader)
+    try:
+        os.write(writer, b"one\nallow\nhalf")
+        lines = typed.lines()
+        assert await asyncio.wait_for(anext(lines), WITHIN_S) == "one"
+        assert typed.forget()
+        assert not typed.forget()
+        os.write(writer, b"way\nyes")
+        os.close(writer)
+        assert await asyncio.wait_for(anext(lines), WITHIN_S) == "way"
+        assert typed.forget() is True
+        assert [line async for line in lines] == []
+    finally:
+        os.close(reader)
+
+
+def test_a_program_of_the_agent_cannot_attach(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home")
+    assert "may not attach" in one_line(quintet("attach", home=home, QUINTET_CALL="call"), 3)
 
 
 def test_the_home_is_found_as_everywhere_else(tmp_path: Path) -> None:

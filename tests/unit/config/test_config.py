@@ -270,6 +270,46 @@ def test_a_home_that_cannot_be_made_is_one_line(tmp_path):
     assert "\n" not in error.value.line()
 
 
+@pytest.mark.parametrize("names", [[".git", "README.md", "src"], [".bashrc"], ["agents", "notes.txt"]], ids=str)
+def test_a_directory_that_is_there_for_something_else_is_no_home(tmp_path, names):
+    for name in names:
+        (tmp_path / name).mkdir()
+    with pytest.raises(Invalid, match="no home of Quintet's: it holds ") as error:
+        make_home(str(tmp_path))
+    assert names[-1] in error.value.message
+    assert f"{tmp_path}/quintet" in error.value.line()
+    assert "\n" not in error.value.line()
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        ["config.toml"],
+        ["config.toml", "model.script"],
+        ["quintet.db", "notes.txt", ".git"],
+        ["quintet.db-wal", "quintet.db.repairing", "kept"],
+        ["quintet.log", "notes.txt"],
+        ["AGENTS.md", "agents", "skills", "credentials", "profiles"],
+        ["run", "reserve", ".making-abc", "lost+found"],
+    ],
+    ids=str,
+)
+def test_a_home_is_known_by_what_is_in_it(tmp_path, names):
+    for name in names:
+        (tmp_path / name).touch()
+    make_home(str(tmp_path))
+
+
+def test_a_configuration_of_another_program_makes_no_home_and_is_named(tmp_path):
+    (tmp_path / "content").mkdir()
+    (tmp_path / "config.toml").write_text('baseURL = "https://example.org"\n')
+    with pytest.raises(Invalid, match="baseURL") as error:
+        make_home(str(tmp_path))
+    assert f"{tmp_path}/config.toml" in error.value.line()
+
+
 def test_tomllib_is_not_loaded_before_there_is_a_file():
     import subprocess
     import sys

@@ -11,9 +11,9 @@ import pytest
 
 from quintet.domain.errors import Invalid, NotFound, ProviderFailed
 from quintet.domain.event import MemoryRecalled
-from quintet.domain.memory import Layer, Memory, MemoryStatus, Source
+from quintet.domain.memory import Layer, Memory, MemoryStatus, MemorySwitch, Source
 from quintet.engine import recalling
-from quintet.engine.memory import MemorySwitch, Mind
+from quintet.engine.memory import Mind
 from quintet.engine.profiles import Profiles
 from quintet.engine.proposals import MemoryProposals
 from quintet.engine.recalling import NOT_RECALLED

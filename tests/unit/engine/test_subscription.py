@@ -296,3 +296,17 @@ async def test_facts_are_those_of_now_however_much_is_added_while_they_are_read(
         if len(got) % 300 == 0:
             await write(lone, thread, 5)
     assert got == wanted
+
+
+@pytest.mark.parametrize("root", ["", "of the thread"])
+async def test_a_new_reader_that_missed_the_first_thing_finds_it_in_the_store(one: Process, root: str) -> None:
+    thread = await one.thread()
+    await write(one, thread, 2)
+    with one.feed.follow(root=thread if root else "") as subscription:
+        one.feed._subscriptions.discard(subscription)
+        await write(one, thread, 1)  # committed, and could not be read when it was published
+        one.feed._subscriptions.add(subscription)
+        one.feed._missed()
+        await write(one, thread, 1)
+        got = await take(aiter(subscription), 2)
+    assert [e.seq for e in got if isinstance(e, Event)] == [e.seq for e in await one.events(thread)][-2:]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quintet.journal import MemoryStore, StoredJournal, memory_journal, open_journal
-from quintet.journal.memory import MemorySeat
+from quintet.journal import StoredJournal, open_journal
+from quintet.journal.memory import MemorySeat, MemoryStore, memory_journal
 from quintet.journal.sqlite import SqliteStore
 from tests.unit.journal.nouns import Clock
 

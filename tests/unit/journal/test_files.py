@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.errors import QuintetError, StorageReadOnly
+from quintet.domain.event import Draft, ThreadUpdated
 from quintet.domain.ids import new_id
 from quintet.domain.interaction import Approval
 from quintet.domain.thread import ThreadQuery
@@ -44,6 +45,7 @@ async def test_what_was_erased_is_gone_from_the_file(tmp_path: Path) -> None:
     journal.push([text_delta("itm_1", 0, "zanzibarword")], lease)
     request = replace(a_request(), request=Approval("shell", "echo zanzibarword"))
     await journal.append([asked(request), said("zanzibarword"), said("zanzibarword " * 500)], lease=lease)
+    await journal.append([Draft(ThreadUpdated(metadata={"note": "zanzibarword"}), thread.id)])
     await journal.finish(lease, DONE)
     await journal.store.tidy()
     assert b"zanzibarword" in (tmp_path / "quintet.db").read_bytes()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
-from quintet.workspace.handles import open_below, open_file, replace, write_new
+from quintet.workspace.handles import open_below, open_file, open_plain, replace, write_new
+from quintet.workspace.plugin_commands import _answer
 
 
 def descriptors() -> int:
@@ -129,3 +131,25 @@ def test_a_replacement_that_fails_leaves_what_was_there_and_nothing_else(root, h
         replace(held, "a", lambda passing: write_new(held, passing, b"whole", None))
     assert sorted(os.listdir(root)) == before
     assert (root / "file").read_text() == "x"
+
+
+def test_a_plain_file_is_opened_and_neither_a_link_nor_a_pipe_nor_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    with os.fdopen(open_plain(str(tmp_path / "file")), "rb") as file:
+        assert file.read() == b"x"
+    for name in ("link", "pipe", ".", "missing"):  # a pipe that is waited for would end this by the suite's limit
+        with pytest.raises(OSError):
+            open_plain(str(tmp_path / name))
+
+
+def test_what_a_plugin_leaves_in_its_answers_place_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    answers: list[object] = []
+    asking = threading.Thread(target=lambda: answers.append(_answer(str(tmp_path / "pipe"))), daemon=True)
+    asking.start()
+    asking.join(20)
+    if held_up := asking.is_alive():
+        os.close(os.open(tmp_path / "pipe", os.O_WRONLY))
+    assert (held_up, answers) == (False, [None])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from quintet.domain.errors import Invalid
 from quintet.domain.memory import Layer, Memories, Memory, MemoryChange, MemoryStatus
+from quintet.workspace import mirror_files
 from quintet.workspace.memory_files import MemoryFiles
 from quintet.workspace.mirror_files import DiskMirrorFiles
 from quintet.workspace.settings_file import SettingsFile
@@ -93,6 +96,47 @@ async def test_a_line_nobody_can_read_stays_and_hides_no_other(tmp_path: Path) -
     assert "[]" in lines
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-1e999", "1" + "0" * 400], ids=lambda text: text[:9])
+async def test_a_number_that_is_none_counts_as_not_said_and_hides_no_other(tmp_path: Path, number: str) -> None:
+    files = store(tmp_path)
+    odd = json.dumps({**SOFT, "id": "soft_002"} | dict.fromkeys(("confidence", "hits", "ttl_days"), "?"))
+    lines = [json.dumps(SOFT), odd.replace('"?"', number)]
+    Path(files.paths.soft).write_text("\n".join(lines) + "\n")
+    first, second = (await files.read()).soft
+    assert (first.confidence, first.hits) == (0.65, 2)
+    assert (second.confidence, second.hits, second.ttl_days) == (0.0, 0, 0)
+
+
+async def test_what_a_cancelled_writer_began_is_on_disk_before_the_next_one_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, begun, go_on = str(tmp_path / "file"), threading.Event(), threading.Event()
+    write = mirror_files._write
+
+    def slow(path: str, data: bytes) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        write(path, data)
+
+    async def change() -> None:
+        async with files.hold(path):
+            await files.write(path, b"begun")
+
+    files, others = DiskMirrorFiles(str(tmp_path / "run")), DiskMirrorFiles(str(tmp_path / "run"), patience_s=0.0)
+    monkeypatch.setattr(mirror_files, "_write", slow)
+    changing = asyncio.create_task(change())
+    assert await asyncio.to_thread(begun.wait, 30)
+    changing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await changing
+    with pytest.raises(TimeoutError):
+        async with others.hold(path):
+            pass
+    go_on.set()
+    async with DiskMirrorFiles(str(tmp_path / "run"), patience_s=30.0).hold(path):
+        assert Path(path).read_bytes() == b"begun"
+
+
 async def test_a_core_file_that_is_not_json_is_named_and_left_alone(tmp_path: Path) -> None:
     files = store(tmp_path)
     Path(files.paths.core).write_text("{ no")
@@ -124,7 +168,7 @@ async def test_what_a_dead_writer_left_is_cleared_with_the_next_change(tmp_path:
 ADD = """
 import asyncio, sys
 from pathlib import Path
-from quintet.engine.memory import MemorySwitch
+from quintet.domain.memory import MemorySwitch
 from quintet.engine.profiles import Profiles
 from quintet.journal.clock import SystemClock
 from quintet.minds import Minds

@@ -23,13 +23,15 @@ def test_a_copy_knows_what_its_source_knew_and_goes_its_own_way() -> None:
 
 
 async def test_only_what_was_not_touched_since_is_found_again(tmp_path: Path) -> None:
-    for name in ("old", "new"):
+    for name in ("old", "new", "moved"):
         (tmp_path / name).write_text(name)
-    os.utime(tmp_path / "old", (1_000, 1_000))
-    os.utime(tmp_path / "new", (3_000, 3_000))
+    os.utime(tmp_path / "moved", (1_000, 1_000))  # as a file from elsewhere brings it along
     (tmp_path / "link").symlink_to("old")
+    changed = {name: os.stat(tmp_path / name).st_ctime_ns // 1_000_000 for name in ("old", "new", "moved", "link")}
+    used = [("old", changed["old"]), ("new", changed["new"] - 1), ("moved", changed["moved"] - 1), ("link", 2**60)]
     seen = Seen()
-    await seen.recall("one", [(str(tmp_path / name), 2_000_000) for name in ("old", "new", "link", "missing")])
+    await seen.recall("one", [(str(tmp_path / name), at_ms) for name, at_ms in (*used, ("missing", 2**60))])
     assert seen.sight("one", str(tmp_path / "old"), b"old") is Sight.CURRENT
-    for name in ("new", "link"):
+    for name in ("new", "moved"):
         assert seen.sight("one", str(tmp_path / name), name.encode()) is Sight.NEVER
+    assert seen.sight("one", str(tmp_path / "link"), b"old") is Sight.NEVER

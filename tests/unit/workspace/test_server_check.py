@@ -15,8 +15,6 @@ from quintet.workspace import server_check
 from quintet.workspace.server_check import look_at_server, own_ports
 from quintet.workspace.server_lock import ServerLock
 
-pytestmark = pytest.mark.req("first_minutes:F5", "first_minutes:F6")
-
 
 @contextmanager
 def a_server(answer: bytes | None) -> Iterator[int]:
@@ -40,18 +38,21 @@ def a_server(answer: bytes | None) -> Iterator[int]:
         thread.join(20)
 
 
+@pytest.mark.req("first_minutes:F5", "first_minutes:F6")
 def test_that_none_runs_is_fine_and_looking_makes_nothing(tmp_path: Path) -> None:
     (row,) = look_at_server(tmp_path / "home")
     assert row.health is Health.OK
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.req("first_minutes:F5", "first_minutes:F6")
 def test_one_that_holds_the_home_and_says_nowhere_where_it_is_warns(tmp_path: Path) -> None:
     with ServerLock(tmp_path):
         (row,) = look_at_server(tmp_path)
         assert (row.health, own_ports(tmp_path)) == (Health.WARN, [])
 
 
+@pytest.mark.req("first_minutes:F5", "first_minutes:F6")
 @pytest.mark.parametrize(
     ("answer", "health", "words"),
     [
@@ -77,6 +78,7 @@ def test_it_is_asked_and_each_answer_has_its_row(
         assert row.fix == "kill 4711 && quintet serve"
 
 
+@pytest.mark.req("first_minutes:F5", "first_minutes:F6")
 @pytest.mark.parametrize("knp", [{"url": 5}, {"url": "http://127.0.0.1:999999"}, {"socket": "/nowhere/s"}, [], None])
 def test_a_file_that_makes_no_sense_is_no_defect(tmp_path: Path, knp: object) -> None:
     with ServerLock(tmp_path) as lock:

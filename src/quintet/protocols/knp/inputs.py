@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Invalid, OutOfBounds
 from quintet.domain.item import Attached, ImagePart, Part, TextPart
 from quintet.domain.model import ModelInfo
 from quintet.engine.attachments import Attachments, path_of
@@ -26,10 +26,8 @@ async def parts_of(
     files = [part for part in given if isinstance(part, knp.FileContent)]
     try:
         found = await attachments.parts([_inner(part, root) for part in files], cwd=root, root=root, model=model)
-    except Invalid as error:
-        # Where it would have led is not repeated to who asks.
-        closed = any(words in error.message for words in ("lies outside", "stay closed", "cannot resolve"))
-        raise (Invalid(CLOSED) if closed else error) from None
+    except OutOfBounds:
+        raise Invalid(CLOSED) from None  # where it would have led is not repeated to who asks
     return _in_order(given, list(found))
 
 

@@ -6,7 +6,7 @@ import re
 
 from quintet.domain.thread import Thread
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.errors import BadArgument
 from quintet.protocols.kward.house import House
 from quintet.protocols.kward.messages import Message
@@ -74,7 +74,7 @@ def _chosen(told: list[Message], given: str) -> Message:
 
 
 async def _told(house: House, session: Opened) -> list[Message]:
-    thread = await house.feed.journal.thread(session.thread)
+    thread = await thread_of(house, session)
     return counted(whole(thread, await house.threads.items(thread.id)))
 
 

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from quintet.domain.errors import NotFound
 from quintet.protocols.kward.errors import unknown
 
 if TYPE_CHECKING:
+    from quintet.domain.thread import Thread
     from quintet.protocols.kward.house import House
     from quintet.protocols.kward.places import Place
     from quintet.protocols.kward.running import Running
@@ -57,3 +59,12 @@ class Client:
         if found is None:
             raise unknown("turn", id)
         return found
+
+
+async def thread_of(house: House, session: Opened) -> Thread:
+    """What stands behind a session. One that was erased elsewhere is as unknown as one that never was: a client that
+    hears so begins another."""
+    try:
+        return await house.feed.journal.thread(session.thread)
+    except NotFound:
+        raise unknown("session", session.id) from None

@@ -8,7 +8,7 @@ from typing import Any
 from quintet.engine.commands import Called, Commands, Deed, Named
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward import plugins
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.errors import BadArgument
 from quintet.protocols.kward.house import House, SkillSeen
 from quintet.protocols.kward.plugins import PluginCommand
@@ -124,7 +124,7 @@ async def meant(house: House, cwd: str, text: str) -> Called | None:
 
 
 async def cwd_of(house: House, session: Opened) -> str:
-    return (await house.feed.journal.thread(session.thread)).settings.cwd
+    return (await thread_of(house, session)).settings.cwd
 
 
 def _prompt(name: str, expanded: Any) -> Named:

@@ -15,7 +15,7 @@ from quintet.domain.turn import TurnState
 from quintet.engine.files_seen import files_seen
 from quintet.engine.subscription import replay
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.errors import Failed
 from quintet.protocols.kward.house import House
 from quintet.protocols.kward.times import iso
@@ -65,7 +65,7 @@ async def _queued(house: House, session: Opened, working: asyncio.Future[wire.Co
 
 
 async def _compacted(house: House, session: Opened, wishes: str) -> wire.Compacted:
-    thread = await house.feed.journal.thread(session.thread)
+    thread = await thread_of(house, session)
     mark = thread.view.mark()
     if mark is not None and mark.summary and mark.at == thread.last_ordinal:
         raise Failed(ALREADY)

@@ -72,11 +72,13 @@ async def update(call: Call[Client], params: UpdateParams) -> Settings:
     return Settings(keeping.settings.path, now)
 
 
-def _by_hand(values: dict[str, Any]) -> str:
+def _by_hand(value: Any) -> str:
     """The first such key, at any depth; nothing when there is none."""
-    for key, value in values.items():
+    if isinstance(value, list):
+        return next(filter(None, map(_by_hand, value)), "")
+    for key, inner in value.items() if isinstance(value, dict) else ():
         if _BY_HAND.search(str(key)):
             return str(key)
-        if isinstance(value, dict) and (inner := _by_hand(value)):
-            return f"{key}.{inner}"
+        if named := _by_hand(inner):
+            return f"{key}.{named}"
     return ""

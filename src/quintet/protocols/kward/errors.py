@@ -48,6 +48,9 @@ def errors(failure: BaseException, method: str) -> WireError:
             return _error(INTERNAL, str(failure), "RuntimeError")
         case Overloaded():
             return _error(INTERNAL, "Too many requests at once", "RuntimeError")
+        case OSError(strerror=str(why), filename=str(path)):
+            words = f"{why}: {path}. Look whether it can be read and written, then try again."
+            return _error(INTERNAL, words, "SystemCallError")
     info = as_quintet_error(failure).info()
     return _error(BY_CODE.get(info.code, INTERNAL), f"{info.message} {info.next_step}".strip(), info.code)
 

@@ -10,7 +10,7 @@ from quintet.domain.errors import Invalid
 from quintet.domain.shown import spelled_out
 from quintet.engine.documents.markdown import fenced, quoted
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.errors import BadArgument, Failed
 from quintet.protocols.kward.house import House
 from quintet.protocols.kward.messages import Message
@@ -39,7 +39,7 @@ async def export(call: Call[Client], params: wire.ExportParams) -> wire.Exported
     if name not in FORMATS:
         raise Failed(f"Unsupported export format: {params.format}")
     async with call.state.in_order(params.session_id) as session:
-        thread = await house.feed.journal.thread(session.thread)
+        thread = await thread_of(house, session)
         told = whole(thread, await house.threads.items(thread.id))
         pieces = html(told) if name == "html" else markdown(told)
         path = await _written(house, session, thread.settings.cwd, params.path, FORMATS[name], "".join(pieces).encode())

@@ -12,12 +12,12 @@ import msgspec
 
 from quintet.domain.model import ModelInfo
 from quintet.domain.ports import SettingsStore
-from quintet.engine.memory import Mind
-from quintet.engine.telemetry import Telemetry
 
 Known = tuple[str, ModelInfo | None, str]  # reference, what is known of it, its name for people
 
 if TYPE_CHECKING:
+    from quintet.engine.memory import Mind
+    from quintet.engine.telemetry import Telemetry
     from quintet.protocols.kward import models as wire
 
 
@@ -82,7 +82,7 @@ class Keeping:
         self,
         *,
         settings: SettingsStore,
-        mind: Mind,
+        mind: Callable[[], Mind],
         models: ModelChoice,
         telemetry: Telemetry,
         accounts: Accounts,
@@ -90,11 +90,16 @@ class Keeping:
     ) -> None:
         """`roots` gives the workspaces that a directory counts as; blocking."""
         self.settings = settings
-        self.mind = mind
+        self._mind = mind
         self.models = models
         self.telemetry = telemetry
         self.accounts = accounts
         self.roots = roots
+
+    @property
+    def mind(self) -> Mind:
+        """Made when something is first asked of it."""
+        return self._mind()
 
 
 def text_values(values: Any) -> list[str]:

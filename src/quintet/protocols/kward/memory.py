@@ -12,7 +12,7 @@ from quintet.domain.errors import Invalid
 from quintet.domain.memory import GLOBAL, Layer, Memory, plain, workspace_scope
 from quintet.engine.memory import Mind
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.client import Client
+from quintet.protocols.kward.client import Client, thread_of
 from quintet.protocols.kward.errors import BadArgument
 from quintet.protocols.kward.keeping import text_values
 from quintet.protocols.kward.workspace import root_of
@@ -214,7 +214,7 @@ async def why(call: Call[Client], params: WhyParams) -> Why:
 )
 async def summarize(call: Call[Client], params: wire.SessionParams) -> Summarized:
     house, session = call.state.house, call.state.session(params.session_id)
-    thread = await house.feed.journal.thread(session.thread)
+    thread = await thread_of(house, session)
     root = (await asyncio.to_thread(house.keeping.roots, thread.settings.cwd))[0]
     return Summarized(_rows(await _mind(call).summarise_thread(house.feed.journal, thread.id, root)))
 

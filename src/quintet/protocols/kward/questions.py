@@ -11,7 +11,7 @@ from quintet.domain.interaction import Approval, Interaction, Question, Verdict
 from quintet.domain.shown import shown
 from quintet.engine.interactions import Answer
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.house import ME
 from quintet.rpc.call import Call
 from quintet.rpc.connection import Connection
@@ -40,7 +40,7 @@ async def answer_question(call: Call[Client], params: wire.AnswerParams) -> wire
     session = call.state.session(params.session_id)
     with suppress(NotFound, AlreadyResolved):
         asked = await house.feed.journal.interaction(params.question_request_id)
-        thread = await house.feed.journal.thread(session.thread)
+        thread = await thread_of(house, session)
         if asked.root == thread.root and asked.decision is None:
             await house.interactions.answer(asked.id, _answer(asked, params.answers), ME)
     return wire.Ok()

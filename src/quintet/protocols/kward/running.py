@@ -125,7 +125,9 @@ class Running:
         self._leave()
 
     async def cancel(self) -> None:
-        """Asked for and told at once; the engine is told by `stop`."""
+        """Asked for and told at once, and once; the engine is told by `stop`."""
+        if self.ended or self.cancel_requested:
+            return
         self.cancel_requested = True
         if self._projection is not None:
             self._projection.stopping = True

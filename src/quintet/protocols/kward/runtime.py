@@ -11,7 +11,7 @@ from quintet.domain import item as it
 from quintet.domain.thread import Thread
 from quintet.engine.gauge import rough_items
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.errors import BadArgument
 from quintet.protocols.kward.house import House
 from quintet.protocols.kward.messages import Message
@@ -28,7 +28,7 @@ RUNTIME = Family("runtime", form="either")
 )
 async def state(call: Call[Client], params: wire.SessionParams) -> wire.RuntimeState:
     house, session = call.state.house, call.state.session(params.session_id)
-    thread = await house.feed.journal.thread(session.thread)
+    thread = await thread_of(house, session)
     model, effort = house.choice.current(), house.choice.effort()
     return wire.RuntimeState(
         model=model,
@@ -54,7 +54,7 @@ async def state(call: Call[Client], params: wire.SessionParams) -> wire.RuntimeS
 )
 async def stats(call: Call[Client], params: wire.SessionParams) -> wire.RuntimeStats:
     house, session = call.state.house, call.state.session(params.session_id)
-    thread = await house.feed.journal.thread(session.thread)
+    thread = await thread_of(house, session)
     items = await house.threads.items(thread.id)
     told = whole(thread, items)
     roles = Counter(message.role for message in told)
@@ -109,10 +109,11 @@ async def update_setting(call: Call[Client], params: wire.SettingParams) -> wire
     value = params.value
     match params.setting_id:
         case "defaultModel":
-            if not isinstance(value, str) or not value.strip():
+            first, slash, rest = value.partition("/") if isinstance(value, str) else ("", "", "")
+            provider, model = (first.strip(), rest.strip()) if slash else ("", first.strip())
+            if not model:
                 raise BadArgument("Model must be a non-empty string")
-            provider, slash, model = value.strip().partition("/")
-            await house.choice.set_model(provider if slash else "", model if slash else provider)
+            await house.choice.set_model(provider, model)
             return wire.Applied("live", f"Default model set to {value.strip()}.")
         case "defaultThinkingLevel":
             if not isinstance(value, str) or not value.strip():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from quintet.domain.errors import NotFound, QuintetError
 from quintet.domain.event import Draft, ThreadUpdated, ViewChanged
 from quintet.domain.item import Item
@@ -54,8 +56,9 @@ class SessionFiles:
 
         return await self._file(place, thread.id).bring_up(tell)
 
-    async def open(self, path: str) -> tuple[Thread, Place]:
-        """The thread of this file, as the file says where others have written it; the file, where there is none yet."""
+    async def open(self, path: str, base: str) -> tuple[Thread, Place]:
+        """The thread of this file, as the file says where others have written it; the file, where there is none yet.
+        `base` is where it works if the file does not say."""
         async with self._files.hold(path):
             data = await self._files.read(path)
             if data is None:
@@ -63,6 +66,7 @@ class SessionFiles:
             found = read(data)
             if found is None:
                 raise Failed(f"Invalid Kward session file: {path}")
+            found = found if found.cwd.startswith("/") else replace(found, cwd=base)
             place = Place(path, found.id)
             known = await self._journal.find_handle(KIND, path, found.id)
             if known is None or known.deleted_ms:
@@ -102,11 +106,19 @@ class SessionFiles:
         except NotFound:
             raise Failed(f"Session file not found: {path}") from None
         await self._journal.add_handle(place.handle(thread.id))
-        await self.tell(place, thread)
+        await self._told(place, thread)
         return thread, place
 
+    async def _told(self, place: Place, thread: Thread) -> Standing:
+        """The conversation lies in the journal: where its file cannot be written it is opened all the same."""
+        try:
+            return await self.tell(place, thread)
+        except OSError as error:
+            self._note(f"{place.path} is not up to date: {error!r:.300}")
+            return Standing.OURS
+
     async def _caught_up(self, place: Place, thread: Thread, found: Read, data: bytes) -> Thread:
-        standing = await self.tell(place, thread)
+        standing = await self._told(place, thread)
         if standing is Standing.EXTENDED and await self._extended(place, thread, found, data):
             return await self._journal.thread(thread.id)
         if standing is Standing.OURS:

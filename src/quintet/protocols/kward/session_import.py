@@ -82,22 +82,34 @@ def records(data: bytes) -> Iterator[Record]:
 
 
 def branch(found: list[Record]) -> list[Record]:
-    """The entries of the conversation: in file order without ids, else back from where the file last stood."""
-    entries = [record for record in found if record.get("type") in _ENTRIES]
-    by_id = {record["id"]: record for record in entries if isinstance(record.get("id"), str)}
-    if not by_id:
-        return entries
-    here: Any = None
+    """The entries of the conversation: in file order without ids, else back from where the file last stood. One that
+    names no id, or an entry that cannot be read, follows what stands before it: nothing is lost for a damaged line."""
+    entries: list[Record] = []
+    places: dict[Any, int] = {}  # by id
+    before: list[int] = []  # of each entry; none is -1
+    here = -1
     for record in found:
         if record.get("type") == "leaf":
-            here = record.get("targetId")
-        elif record.get("type") in _ENTRIES and record.get("id") in by_id:
-            here = record["id"]
+            target = record.get("targetId")
+            here = places.get(target, here) if isinstance(target, str) else -1
+        elif record.get("type") in _ENTRIES:
+            before.append(_before(record, here, len(entries) - 1, places))
+            here = len(entries)
+            entries.append(record)
+            if isinstance(record.get("id"), str):
+                places[record["id"]] = here
     way: list[Record] = []
-    while isinstance(here, str) and here in by_id:
-        way.append(by_id.pop(here))  # taken out: a circle ends
-        here = way[-1].get("parentId")
+    while here >= 0:
+        way.append(entries[here])
+        here = before[here]
     return way[::-1]
+
+
+def _before(record: Record, here: int, last: int, places: dict[Any, int]) -> int:
+    if not isinstance(record.get("id"), str):
+        return here
+    parent = record.get("parentId")
+    return places.get(parent, last) if isinstance(parent, str) else -1
 
 
 class _Telling:

@@ -163,16 +163,27 @@ def tree(rows: list[Listed]) -> list[Listed]:
         below.setdefault(row.parent_id if row.parent_id in here and row.parent_id != row.id else None, []).append(row)
     out: list[Listed] = []
 
-    def lay(group: list[Listed], depth: int, continues: tuple[bool, ...]) -> None:
-        for number, row in enumerate(group):
-            last = number == len(group) - 1
-            out.append(replace(row, depth=depth, is_last=last, ancestor_continues=continues))
-            lay(below.pop(row.id, []), depth + 1, (*continues, not last) if depth else ())
+    def lay(group: list[Listed]) -> None:
+        """Without recursion: copies of copies may be any number of generations."""
+        waiting = _level(group, 0, ())
+        while waiting:
+            row = waiting.pop()
+            out.append(row)
+            on = (*row.ancestor_continues, not row.is_last) if row.depth else ()
+            waiting += _level(below.pop(row.id, []), row.depth + 1, on)
 
-    lay(below.pop(None, []), 0, ())
+    lay(below.pop(None, []))
     for circle in list(below.values()):  # files may say anything of each other
-        lay([row for row in circle if row not in out], 0, ())
+        laid = {row.path for row in out}
+        lay([row for row in circle if row.path not in laid])
     return out
+
+
+def _level(group: list[Listed], depth: int, continues: tuple[bool, ...]) -> list[Listed]:
+    """Last first, as they are taken from the end."""
+    made = [replace(row, depth=depth, is_last=False, ancestor_continues=continues) for row in group]
+    made[-1:] = [replace(row, is_last=True) for row in made[-1:]]
+    return made[::-1]
 
 
 def limit_of(given: int | None) -> int:

@@ -9,7 +9,8 @@ from contextlib import suppress
 from quintet.domain.errors import QuintetError
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
+from quintet.protocols.kward.errors import Failed
 from quintet.protocols.kward.house import ME, House
 from quintet.protocols.kward.places import Place, new_place
 from quintet.protocols.kward.session_files import titled
@@ -48,7 +49,11 @@ async def create(call: Call[Client], params: wire.CreateParams) -> wire.Session:
 async def resume(call: Call[Client], params: wire.ResumeParams) -> wire.Session:
     client, house = call.state, call.state.house
     base = await root_of(house, params.workspace_root)
-    thread, place = await house.files.open(resolved(params.path, base))
+    path = resolved(params.path, base)
+    try:
+        thread, place = await house.files.open(path, base)
+    except (OSError, TimeoutError) as error:
+        raise Failed(f"Session file cannot be opened: {path} ({error})") from None
     await house.recall(thread)
     return await opened(client, thread, place, own=False)
 
@@ -122,7 +127,7 @@ async def delete(call: Call[Client], params: wire.SessionParams) -> wire.Deleted
 async def transcript(call: Call[Client], params: wire.SessionParams) -> wire.Transcript:
     house = call.state.house
     async with call.state.in_order(params.session_id) as session:
-        thread = await house.feed.journal.thread(session.thread)
+        thread = await thread_of(house, session)
         told = live(thread, await house.threads.items(thread.id))
         return wire.Transcript(await describe(house, session), [normalized(message) for message in told])
 
@@ -141,7 +146,7 @@ async def opened(client: Client, thread: Thread, place: Place, *, own: bool) -> 
 
 
 async def describe(house: House, session: Opened) -> wire.Session:
-    thread = await house.feed.journal.thread(session.thread)
+    thread = await thread_of(house, session)
     above = await house.files.ancestry(session.place, thread)
     modified = await house.disk.modified_ms(session.place.path)
     return wire.Session(

@@ -11,7 +11,7 @@ from quintet.domain.item import Part, TextPart
 from quintet.domain.turn import WhenBusy
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
-from quintet.protocols.kward.client import Client, Opened
+from quintet.protocols.kward.client import Client, Opened, thread_of
 from quintet.protocols.kward.commands import meant, plugin_named
 from quintet.protocols.kward.errors import BadArgument
 from quintet.protocols.kward.house import ME, House
@@ -40,7 +40,7 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         house, pictures = client.house, images(params.attachments)
         if params.streaming_behavior == "steer" and not session.turns:
             raise BadArgument("No active turn to steer")
-        thread = await house.feed.journal.thread(session.thread)
+        thread = await thread_of(house, session)
         cwd = thread.settings.cwd
         if not pictures and (plugin := await _plugin(house, params.input)) is not None:
             told = PluginTurn(call.connection, session, *plugin)

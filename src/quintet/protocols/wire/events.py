@@ -14,7 +14,8 @@ from msgspec import Struct
 from quintet.domain import event as ev
 from quintet.domain import item as it
 from quintet.domain.hook import HookEvent
-from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Interaction, Verdict
+from quintet.domain.interaction import Approval, Decision, ExternalCall, HookRequest, Interaction, Verdict
+from quintet.domain.principal import ENGINE
 from quintet.domain.turn import TurnState
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of
@@ -28,6 +29,7 @@ NOTHING = wire.Empty()
 COMPACTED = "The context has been compacted."
 _BEFORE_THE_TURN = (HookEvent.INPUT_GIVEN, HookEvent.THREAD_BEGUN)
 _NO_ERRORS = ("cancelled", "interrupted")  # how a step ends that somebody stopped
+NOBODYS = Decision(Verdict.DENY, ENGINE, 0)
 RETURN_VALUE = "return_value"  # of a client's own tool: what it gave, kept beside what the model reads
 
 
@@ -151,7 +153,8 @@ class Projection:
             case it.ToolCall() as call:
                 return [*self._calls.whole(call)]
             case it.ToolResult() as result:
-                return [Message("ToolResult", self._result(result))]
+                value = self._result(result)
+                return [*self._given_up(result.call_id), Message("ToolResult", value)]
             case it.UserMessage(parts=parts, steered=True):
                 self._steers.append(Message("SteerInput", wire.SteerInput(said_by_user(parts))))
         return []
@@ -185,6 +188,11 @@ class Projection:
                 self._rejected.add(asked.call_id)
             return [settled, Message("ApprovalResponse", response_of(asked, decision))]
         return [settled]
+
+    def _given_up(self, call_id: str) -> list[Out]:
+        """Of a turn that is stopped, what was asked is settled last of all; clients hear of it before the result."""
+        given_up = [a.id for a in self._asked.values() if a.call_id == call_id and isinstance(a.request, Approval)]
+        return [out for id in given_up for out in self._resolved(ev.InteractionResolved(id, call_id, NOBODYS))]
 
     def _thread_updated(self, said: ev.ThreadUpdated) -> list[Out]:
         if said.plan_mode is None:

@@ -14,12 +14,14 @@ from quintet.protocols.wire.asked import public_id
 
 KIND = "wire"
 NAME = re.compile(r"[A-Za-z0-9][\w.@+-]{0,199}", re.ASCII)  # of a directory, and of nothing above it
+_LEADS_TO = "\n-> "  # in a handle's scope
 
 
 class Place(msgspec.Struct, frozen=True):
     share_dir: str
-    work_dir: str
+    work_dir: str  # as the client writes it: it looks for the files under that name, links and all
     session: str
+    real_dir: str = ""  # where that leads, if elsewhere: a link that is turned round means other work
 
     @property
     def directory(self) -> str:
@@ -30,13 +32,15 @@ class Place(msgspec.Struct, frozen=True):
         return os.path.join(self.directory, name)
 
     def handle(self) -> Handle:
-        return Handle(KIND, f"{self.share_dir}\n{self.work_dir}", self.session)
+        behind = f"{_LEADS_TO}{self.real_dir}" if self.real_dir else ""
+        return Handle(KIND, f"{self.share_dir}\n{self.work_dir}{behind}", self.session)
 
 
 def place_of(handle: Handle) -> Place | None:
     """None for a name that cannot be a directory's: its thread has no files."""
-    share_dir, _, work_dir = handle.scope.partition("\n")
-    return Place(share_dir, work_dir, handle.external_id) if NAME.fullmatch(handle.external_id) else None
+    share_dir, _, rest = handle.scope.partition("\n")
+    work_dir, _, real_dir = rest.partition(_LEADS_TO)
+    return Place(share_dir, work_dir, handle.external_id, real_dir) if NAME.fullmatch(handle.external_id) else None
 
 
 def share_directory(environment: Mapping[str, str]) -> str:

@@ -25,7 +25,7 @@ from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.requests import Requests
 from quintet.protocols.wire.slash import carry_out
-from quintet.protocols.wire.tree import Tree
+from quintet.protocols.wire.tree import Tree, innermost
 from quintet.rpc.connection import Connection
 
 
@@ -177,7 +177,7 @@ class Running:
         if finished is not None and out.type == "TurnEnd":
             self._told = "ended"
             return [out]
-        return [out] if not self._knows(out.payload) and self.client.gate.lets(_innermost(out)) else []
+        return [out] if not self._knows(out.payload) and self.client.gate.lets(innermost(out)) else []
 
     async def _turn_to(self, out: Asked | Settled) -> None:
         await self._flush()  # in their order
@@ -204,9 +204,3 @@ async def _nothing() -> None:
 
 def _words(words: str) -> Message:
     return Message("ContentPart", wire.TextPart(words))
-
-
-def _innermost(message: Message) -> str:
-    while isinstance(message.payload, wire.SubagentEvent):
-        message = message.payload.event
-    return message.type

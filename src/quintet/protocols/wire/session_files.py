@@ -99,7 +99,7 @@ class SessionFiles:
             thread = await self._journal.thread(place.session)
         except NotFound:
             return None
-        if thread.parent or thread.settings.cwd != place.work_dir:
+        if thread.parent or thread.settings.cwd != (place.real_dir or place.work_dir):
             self._note(f"{place.session} is no thread of {place.work_dir}; a new one gets that name.")
             return None
         return await self._journal.add_handle(msgspec.structs.replace(place.handle(), thread=thread.id))

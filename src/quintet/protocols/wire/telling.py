@@ -37,6 +37,9 @@ class Retold(Projection):
         out = self._requested(said)
         return out if isinstance(said.interaction.request, ExternalCall) else []
 
+    def _given_up(self, call_id: str) -> list[Out]:
+        return []
+
     def _resolved_then(self, said: ev.InteractionResolved) -> list[Out]:
         self._resolved(said)
         return []

@@ -17,6 +17,13 @@ from quintet.protocols.wire.models import Message, SubagentEvent, UserInput
 _UNWRAPPED = frozenset({"ApprovalResponse"})
 
 
+def innermost(message: Message) -> str:
+    """What is told, whoever works for whom."""
+    while isinstance(message.payload, SubagentEvent):
+        message = message.payload.event
+    return message.type
+
+
 class _Branch(NamedTuple):
     projection: Projection
     above: str = ""  # the turn it works for

@@ -13,6 +13,7 @@ import msgspec
 from quintet.workspace.project_root import admin_directory, project_root
 from quintet.workspace.protected import UNDER_WAY, free_while_absent, nested_places, protected_places
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
+from quintet.workspace.sandbox.watched import Watched
 
 # A directory or an empty file by this name would stop git itself, so nothing can be laid over it while it is absent.
 _UNCOVERABLE = ("config.worktree", "commondir")
@@ -22,7 +23,7 @@ _ADMIN = ("commondir", "gitdir", "config.worktree")  # of a linked worktree: whe
 class Guarded(msgspec.Struct, frozen=True):
     mounts: tuple[Mount, ...] = ()
     absent: tuple[str, ...] = ()  # a directory has to be made at each, to be hidden
-    watched: tuple[str, ...] = ()  # not covered: to be put back as they were, afterwards
+    watched: tuple[Watched, ...] = ()  # not covered: to be put back as they were, afterwards
 
 
 def git_trees(workspace: str) -> tuple[str, ...]:
@@ -70,18 +71,18 @@ def _sorted_out(root: str, places: Iterable[str], hide: set[str], free: frozense
     """`free`: nothing is made at these while they are absent."""
     mounts: dict[str, Mount] = {}
     absent: list[str] = []
-    watched: dict[str, None] = {}
+    watched: dict[Watched, None] = {}
     for place in [*hide, *places]:
         link = _first_link(root, place)
         if link:  # nothing can be laid over a link; what it leads to is a place of its own
-            watched[link] = None
+            watched[Watched(root, link)] = None
             continue
         for parent in _between(root, place):
             # Covered by itself, it cannot be renamed: that would carry the guard away and leave the name free.
             mounts.setdefault(parent, Mount(parent, Kind.WRITE))
         if not os.path.lexists(place):
             if place in free or os.path.basename(place) in _UNCOVERABLE:
-                watched[place] = None
+                watched[Watched(root, place)] = None
             elif place not in absent:
                 absent.append(place)
                 mounts[place] = Mount(place, Kind.HIDE)

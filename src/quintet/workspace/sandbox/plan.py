@@ -17,6 +17,7 @@ from quintet.workspace.sandbox.guards import Guarded, git_trees, guarded, guarde
 from quintet.workspace.sandbox.hidden import credential_places, listening_sockets, socket_directories
 from quintet.workspace.sandbox.mounts import Kind, Mount, lies_in
 from quintet.workspace.sandbox.profile import Profile
+from quintet.workspace.sandbox.watched import Watched
 
 TEMPORARY = "/tmp"  # noqa: S108 - the name inside; what lies there is the command's own
 _PRIVATE = ("/run", "/var/run", "/var/tmp", "/dev/shm")  # noqa: S108
@@ -37,7 +38,7 @@ class Own(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     mounts: tuple[Mount, ...]
     absent: tuple[str, ...]
-    watched: tuple[str, ...]
+    watched: tuple[Watched, ...]
     covered: tuple[str, ...]  # directories in writable trees that something is laid over
 
     @property

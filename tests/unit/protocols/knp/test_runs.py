@@ -191,6 +191,23 @@ def test_what_cannot_be_begun_leaves_the_thread_as_it_was(knp: Knp) -> None:
     assert knp.refused("GET", f"{path}/current") == (404, "not_found")
 
 
+@pytest.mark.req("knp:K9", "knp:K32")
+@pytest.mark.parametrize("leads", ["../outside-canary", "/etc/hostname"])
+def test_a_file_that_leads_out_of_the_project_is_refused_without_a_word_of_where(knp: Knp, leads: str) -> None:
+    (knp.project.parent / "outside-canary").write_text("theirs")
+    link = knp.project / "inner-canary"
+    link.symlink_to(leads)
+    try:
+        tid = knp.thread()["tid"]
+        reply = knp.run(tid, input=[{"kind": "file", "uri": "file:///inner-canary"}])
+        assert (reply.status, reply.json["error"]["code"]) == (400, "invalid_request")
+        assert "canary" not in str(reply.json)
+        assert "/etc" not in str(reply.json)
+        assert knp.history(tid) == []
+    finally:
+        link.unlink()
+
+
 @pytest.mark.req("knp:K6")
 def test_a_thread_whose_model_is_gone_says_so_before_anything_is_begun(knp: Knp) -> None:
     settings = ThreadSettings(str(knp.project), model="gone/x")

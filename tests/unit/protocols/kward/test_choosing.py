@@ -75,6 +75,20 @@ async def test_choosing_a_model_keeps_other_providers_and_is_read_by_the_next_pr
         assert (await client.call("models/current"))["id"] == "c/d"
 
 
+async def test_a_provider_that_does_not_exist_and_a_model_without_a_name_are_refused_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: Patch
+) -> None:
+    nobody, nothing = (-32603, "Unsupported provider: Nope"), (-32602, "Model must be a non-empty string")
+    async with desk(tmp_path, monkeypatch) as client:
+        assert await client.refused("models/set", model="m", provider="Nope") == nobody
+        assert await client.refused("reasoning/set", effort="high", provider="Nope") == nobody
+        session = (await client.call("sessions/create", workspaceRoot=str(client.work)))["id"]
+        for value, why in (("Nope/m", nobody), ("OpenRouter/ ", nothing), ("/", nothing)):
+            params = {"sessionId": session, "settingId": "defaultModel", "value": value}
+            assert await client.refused("runtime/updateSetting", **params) == why
+        assert (await client.call("config/read"))["config"] == {}
+
+
 @pytest.mark.req("kward:108", "kward:109")
 async def test_a_setting_with_a_provider_keeps_the_slashes_behind_it(tmp_path: Path, monkeypatch: Patch) -> None:
     async with desk(tmp_path, monkeypatch) as client:
@@ -180,7 +194,12 @@ async def test_settings_are_merged_at_the_top_kept_private_and_told_masked(tmp_p
 
 @pytest.mark.parametrize(
     "values",
-    [{"mcpServers": {"x": {"command": "evil"}}}, {"openai_base_url": "http://evil.example"}, {"a": {"command": "x"}}],
+    [
+        {"mcpServers": {"x": {"command": "evil"}}},
+        {"openai_base_url": "http://evil.example"},
+        {"a": {"command": "x"}},
+        {"list": [[{"command": "x"}]]},
+    ],
     ids=lambda values: next(iter(values)),
 )
 async def test_what_names_a_program_or_an_address_is_for_the_person_to_write(
@@ -203,3 +222,12 @@ async def test_settings_that_are_no_json_are_an_error_that_names_the_file(tmp_pa
             assert (code in (-32602, -32603), str(client.kward / "config.json") in words) == (True, True)
         assert (client.kward / "config.json").read_text() == "{ no"
         assert (await client.call("models/current"))["provider"] == "fake"
+
+
+async def test_settings_that_cannot_be_written_are_an_error_that_says_why(tmp_path: Path, monkeypatch: Patch) -> None:
+    async with desk(tmp_path, monkeypatch) as client:
+        client.kward.write_text("a file stands where the directory should be")
+        code, told = await client.refused("memory/enable")
+        assert code == -32603
+        assert str(client.kward) in told
+        assert "unexpectedly" not in told

@@ -55,6 +55,48 @@ async def test_lines_that_cannot_be_read_are_passed_over(connect: Connect) -> No
     assert words(await transcript(peer, path)) == [("user", "one"), ("assistant", "two")]
 
 
+@pytest.mark.req("kward:35")
+async def test_what_stands_before_a_line_that_cannot_be_read_is_kept_where_records_name_the_one_before(
+    connect: Connect,
+) -> None:
+    peer = connect()
+    path = write(
+        peer,
+        head(peer.work, version=2),
+        said("user", "one", id="a1", parentId=None),
+        '{"type":"message","id":"a2","parentId":"a1","mess',
+        said("user", "three", id="a3", parentId="a2"),
+        said("assistant", "four", id="a4", parentId="a3"),
+    )
+    assert [w for _, w in words(await transcript(peer, path))] == ["one", "three", "four"]
+
+
+async def test_a_leaf_that_names_no_record_leaves_the_conversation_where_it_stood(connect: Connect) -> None:
+    peer = connect()
+    leaf = {"type": "leaf", "timestamp": AT, "targetId": "gone"}
+    path = write(peer, head(peer.work, version=2), said("user", "one", id="a1", parentId=None), leaf)
+    assert [w for _, w in words(await transcript(peer, path))] == ["one"]
+
+
+@pytest.mark.req("mechanisms:M6.foreign")
+async def test_what_a_kward_without_ids_put_behind_ours_becomes_part_of_the_thread(connect: Connect) -> None:
+    peer = connect()
+    made = await peer.session()
+    await peer.turn(made["id"], "ours")
+    path = Path(made["path"])
+    path.write_text(path.read_text() + json.dumps(said("user", "theirs")) + "\n")
+    later = connect(GatedProvider(text("hello")))
+    again = await later.ok("sessions/resume", path=made["path"])
+    await later.turn(again["id"], "more")
+    whole = ["ours", "hello", "theirs", "more", "hello"]
+    told = (await later.ok("sessions/transcript", sessionId=again["id"]))["messages"]
+    assert [w for _, w in words(told)] == whole
+    found = read(path.read_bytes())
+    assert found is not None
+    assert [m.text() for m in found.messages()] == whole
+    assert len((await later.ok("sessions/list"))["sessions"]) == 1
+
+
 @pytest.mark.req("kward:67", "kward:68", "kward:69", "kward:71")
 async def test_each_form_of_a_message_comes_out_in_one(connect: Connect) -> None:
     peer = connect()
@@ -167,6 +209,37 @@ async def test_after_a_compaction_the_transcript_begins_with_its_summary(connect
     opened = await peer.ok("sessions/resume", path=str(path))
     forks = (await peer.ok("sessions/forkMessages", sessionId=opened["id"]))["messages"]
     assert forks == [{"entryId": "message:0", "text": "old"}, {"entryId": "message:2", "text": "kept"}]
+
+
+@pytest.mark.parametrize("cwd", [None, "", "here", 5])
+async def test_a_file_that_does_not_say_where_it_works_does_so_where_it_is_opened(connect: Connect, cwd: Any) -> None:
+    peer = connect()
+    path = write(peer, head(peer.work) | {"cwd": cwd}, said("user", "one"))
+    assert (await peer.ok("sessions/resume", path=str(path)))["cwd"] == os.path.realpath(peer.work)
+
+
+async def test_a_path_that_cannot_be_read_is_told(connect: Connect) -> None:
+    peer = connect()
+    directory = peer.where / "directory.jsonl"
+    directory.mkdir()
+    held = len(os.listdir("/proc/self/fd"))
+    for path in (directory, "/dev/zero"):
+        code, words = await peer.fails("sessions/resume", path=str(path))
+        assert code == -32603
+        assert words.startswith(f"Session file cannot be opened: {path}")
+    assert len(os.listdir("/proc/self/fd")) == held
+
+
+async def test_where_no_session_file_can_be_written_sessions_are_begun_used_and_opened_again(connect: Connect) -> None:
+    peer = connect()
+    peer.config.mkdir()
+    (peer.config / "sessions").write_text("a file stands where the directory should be")
+    made = await peer.session()
+    assert kinds(await peer.turn(made["id"]))[-1] == "turnFinished"
+    later = connect()
+    (row,) = (await later.ok("sessions/list"))["sessions"]
+    assert words(await transcript(later, row["path"])) == [("user", "go"), ("assistant", "hello")]
+    assert any("Not a directory" in line for line in later.log)
 
 
 def test_a_circle_and_a_mountain_of_nonsense_are_read_to_an_end() -> None:

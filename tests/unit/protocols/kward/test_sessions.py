@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from quintet.domain.thread import ThreadSettings
+from quintet.protocols.kward.models import Listed
+from quintet.protocols.kward.session_list import tree
 from tests.fakes.kward_peer import Peer, exists, payloads
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.unit.protocols.kward.conftest import Connect
@@ -248,6 +250,15 @@ async def test_the_list_is_a_tree_with_lines_to_draw(connect: Connect) -> None:
     ]
 
 
+def test_a_long_line_of_copies_of_copies_is_a_tree_too() -> None:
+    times = ("2026-01-01T00:00:00.000Z",) * 2
+    rows = [
+        Listed(str(n), f"/{n}", "/w", "/w", *times, None, None, 1, str(n - 1) if n else None, None) for n in range(3000)
+    ]
+    told = tree(rows)
+    assert [(row.id, row.depth) for row in told] == [(str(n), n) for n in range(3000)]
+
+
 @pytest.mark.req("kward:43")
 async def test_a_clone_and_a_session_opened_again_may_edit_what_was_read(connect: Connect) -> None:
     read = call("read_file", '{"path": "a.txt"}')
@@ -389,6 +400,21 @@ async def test_a_deleted_session_is_gone_with_its_file(connect: Connect) -> None
     for id in (made["id"], twin["id"]):
         assert await peer.fails("sessions/transcript", sessionId=id) == (-32603, f"Unknown session: {id}")
     assert (await peer.ok("sessions/list"))["sessions"] == []
+
+
+@pytest.mark.req("kward:53")
+async def test_a_session_that_was_erased_elsewhere_is_unknown(connect: Connect) -> None:
+    peer, other = connect(), connect()
+    made = await peer.session()
+    await peer.turn(made["id"])
+    twin = await other.ok("sessions/resume", path=made["path"])
+    await other.ok("sessions/delete", sessionId=twin["id"])
+    words = f"Unknown session: {made['id']}"
+    assert await peer.fails("turns/start", sessionId=made["id"], input="go") == (-32603, words)
+    for method in ("sessions/transcript", "runtime/state", "runtime/stats", "commands/list", "sessions/forkMessages"):
+        assert await peer.fails(method, sessionId=made["id"]) == (-32603, words), method
+    await peer.session()
+    assert await peer.ok("sessions/close", sessionId=made["id"]) == {"closed": True}
 
 
 @pytest.mark.req("kward:53")

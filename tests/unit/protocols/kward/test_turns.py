@@ -264,6 +264,24 @@ async def test_a_cancel_of_a_finished_turn_changes_nothing(connect: Connect) -> 
     assert (await peer.ok("turns/events", turnId=turn))["events"] == events
 
 
+@pytest.mark.req("kward:85")
+async def test_closing_a_session_says_nothing_more_of_a_turn_that_is_being_cancelled(connect: Connect) -> None:
+    held = asyncio.Event()
+
+    async def hold(*args: Any, **more: Any) -> Any:
+        await held.wait()
+
+    peer = connect(house={"call_plugin": hold})
+    (peer.where / "plugins").mkdir()
+    (peer.where / "plugins" / "hi.py").write_text('COMMANDS = {"hi": "Greets"}\ndef run(*given): pass\n')
+    session = await peer.session()
+    turn = (await peer.start(session["id"], "/hi"))["id"]
+    await peer.hears("turnStarted", turn)
+    await asyncio.gather(peer.begin("turns/cancel", turnId=turn), peer.begin("sessions/close", sessionId=session["id"]))
+    events = kinds(await peer.finished(turn))
+    assert events == ["turnQueued", "turnStarted", "turnCancelRequested", "turnFinished"]
+
+
 @pytest.mark.req("kward:86")
 async def test_a_failing_model_is_told_twice_alike_and_the_session_goes_on(connect: Connect) -> None:
     peer = connect(GatedProvider([ProviderFailed("The key is refused.", next_step="Set another.")], text("fine")))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from quintet.domain.model import ReasoningChunk, Usage, UsageChunk
+from quintet.domain.model import ReasoningChunk, RetryChunk, Usage, UsageChunk
 from quintet.domain.tool import Effect
-from tests.fakes.engine import Process
+from quintet.tools.task import TaskTool
+from tests.fakes.engine import House, Process
+from tests.fakes.family import Family, task
+from tests.fakes.family import process as make_process
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool
 from tests.fakes.wire_client import kinds, payloads, spoken
@@ -77,6 +82,24 @@ async def test_turns_of_another_protocol_are_told_too(connect: Connect, process:
     told = await connect(thread=thread).call("replay")
     assert payloads(told, "TurnBegin") == [{"user_input": "by another"}]
     assert spoken(told) == "theirs"
+
+
+@pytest.mark.parametrize(("version", "told"), [("1.9", False), ("1.10", True)])
+async def test_a_replay_spares_an_older_client_what_its_subagents_did_that_it_cannot_know(
+    connect: Connect, tmp_path: Path, version: str, told: bool
+) -> None:
+    house = House("memory", tmp_path)
+    process = await make_process(house, "helper")
+    helper = GatedProvider([RetryChunk(2, 0.0, "slow down", "rate_limit", 4, 429), *text("found")])
+    family = Family(task("helper", call_id="t1") + "---\ntext: done\n", helper=helper)
+    peer = connect(family, [TaskTool()], process=process)
+    await peer.initialize(version)
+    live = [p["event"]["type"] for p in payloads(await peer.prompt(), "SubagentEvent")]
+    again = [p["event"]["type"] for p in payloads(await peer.call("replay"), "SubagentEvent")]
+    assert ("StepRetry" in live, "StepRetry" in again) == (told, told)
+    assert "TurnEnd" in again
+    await peer.close()
+    await house.close()
 
 
 @pytest.mark.req("wire:S31")
