@@ -26,6 +26,7 @@ from quintet.domain.errors import (
 )
 
 SILENT_FOR_S = 75.0  # two heartbeats and a half
+REFUSED = 401
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 _ERRORS: dict[str, type[QuintetError]] = {
     "not_found": NotFound,
@@ -47,6 +48,7 @@ class Client:
         self._namespace = namespace
         self._timeout_s = timeout_s
         self._http = self._open()
+        self._left: list[httpx2.AsyncClient] = []  # of servers that were there before
 
     @classmethod
     def local(cls, home: str | Path | None = None, **more: Any) -> Client:
@@ -64,7 +66,8 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._http.aclose()
+        for http in (*self._left, self._http):
+            await http.aclose()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     async def request(self, verb: str, path: str, body: Any = None, *, key: str = "", **query: str) -> Any:
@@ -74,17 +77,27 @@ class Client:
         if body is not None:
             content = msgspec.json.encode(body)
             headers["content-type"] = "application/json"
+        params = {k: v for k, v in query.items() if v}
+        answer = await self._heard(verb, path, content=content, headers=headers, params=params)
+        # Where nothing was done by it, it can be asked again, of a server that was started anew.
+        if (answer is None or answer.status_code == REFUSED) and self._moved():
+            answer = await self._heard(verb, path, content=content, headers=headers, params=params)
+        if answer is None:
+            raise NoServer(f"Nothing answers at {self._address.url}.")
+        if answer.status_code >= 400:
+            raise _error(answer.status_code, answer.content)
+        return msgspec.json.decode(answer.content)
+
+    async def _heard(self, verb: str, path: str, **more: Any) -> httpx2.Response | None:
+        """The answer; None where nobody was there to ask."""
         try:
-            answer = await self._http.request(
-                verb, path, content=content, headers=headers, params={k: v for k, v in query.items() if v}
-            )
+            return await self._http.request(verb, path, **more)
+        except httpx2.ConnectError:
+            return None
         except httpx2.TimeoutException:
             raise TimedOut("The server did not answer in time.") from None
         except httpx2.TransportError:
             raise NoServer(f"Nothing answers at {self._address.url}.") from None
-        if answer.status_code >= 400:
-            raise _error(answer.status_code, answer.content)
-        return msgspec.json.decode(answer.content)
 
     async def health(self) -> Any:
         return await self.request("GET", "/health")
@@ -140,9 +153,9 @@ class Client:
                     if isinstance(why, httpx2.TransportError):
                         raise NoServer(f"Nothing answers at {self._address.url}.") from None
                     raise
-                await self._moved()
+                self._moved()
             except Denied:
-                if not reconnect or not met or not await self._moved():
+                if not reconnect or not met or not self._moved():
                     raise
             if not reconnect:
                 return
@@ -164,7 +177,7 @@ class Client:
                 for envelope in lines.feed(chunk):
                     yield envelope
 
-    async def _moved(self) -> bool:
+    def _moved(self) -> bool:
         """Whether the server is somewhere else now, or has another token."""
         try:
             found = self._find()
@@ -172,9 +185,9 @@ class Client:
             return False
         if found == self._address:
             return False
-        old, self._address = self._http, found
+        self._left.append(self._http)  # not closed yet: somebody may still wait for an answer there
+        self._address = found
         self._http = self._open()
-        await old.aclose()
         return True
 
     def _open(self) -> httpx2.AsyncClient:

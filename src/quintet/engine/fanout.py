@@ -32,6 +32,8 @@ class Fanout(Generic[F]):
         self._groups: dict[Hashable, _Group[F]] = {}
         self._subscription: Subscription | None = None
         self._task: asyncio.Task[None] | None = None
+        self._handed = 0  # the newest number that every watcher was offered
+        self._moved = asyncio.Event()
 
     async def numbered(self, events: Sequence[Event]) -> list[tuple[int, F]]:
         """The frames of these events with their public numbers."""
@@ -53,7 +55,7 @@ class Fanout(Generic[F]):
         None means nothing for them. `end` is called where something went missing: the watcher comes back with its
         cursor. What is returned leaves again."""
         if self._subscription is None:
-            self._subscription = self._feed.follow()
+            self._subscription, self._handed = self._feed.follow(), self._feed.told
             self._task = asyncio.get_running_loop().create_task(self._run(self._subscription))
         group = self._groups.setdefault(wanted, _Group(pick))
         member = (deliver, end)
@@ -69,6 +71,13 @@ class Fanout(Generic[F]):
 
         return leave
 
+    async def told_all(self) -> None:
+        """Everything that happened until now was offered to whoever watches; at once where nobody does."""
+        newest = self._feed.told
+        while self._subscription is not None and self._handed < newest:
+            self._moved.clear()
+            await self._moved.wait()
+
     async def close(self) -> None:
         self._end_all()
         task = self._task
@@ -78,6 +87,7 @@ class Fanout(Generic[F]):
                 await task
 
     def _rest(self) -> None:
+        self._moved.set()
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
@@ -98,6 +108,7 @@ class Fanout(Generic[F]):
         finally:
             if self._subscription is subscription:  # nobody told it to rest: whoever watches must not watch in vain
                 self._subscription = self._task = None
+                self._moved.set()
                 self._end_all()
 
     async def _hand_out(self, events: Sequence[Event]) -> None:
@@ -106,6 +117,8 @@ class Fanout(Generic[F]):
             if (picked := group.pick(frames)) is not None:
                 for deliver, _ in tuple(group.members):
                     deliver(picked)
+        self._handed = events[-1].seq
+        self._moved.set()
         await asyncio.sleep(0)  # whoever writes has its turn before there is more
 
     def _end_all(self) -> None:

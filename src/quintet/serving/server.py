@@ -28,6 +28,7 @@ from quintet.serving.door import Door
 from quintet.serving.knp import knp_house
 
 MOST_DESCRIPTORS = 16_384
+HEARD_WITHIN_S = 1.0  # how runs ended, by whoever watches, when the server stops
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -90,6 +91,9 @@ class Serving:
         if self._tidying is not None:
             self._tidying.cancel()
         await self._turns.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEARD_WITHIN_S):
+                await self._house.fanout.told_all()
         await self._knp.stop()
         await self._house.fanout.close()
         await self._lag.stop()

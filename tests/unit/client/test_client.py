@@ -147,6 +147,26 @@ async def test_a_stream_goes_on_with_its_cursor_over_a_restart_at_another_port(t
     assert len([e for e in got if e.kind == "thread.updated"]) == 3
 
 
+async def test_a_call_finds_the_server_that_was_started_anew_elsewhere_or_has_another_token(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home")
+    facts = home / "server.json"
+    first = serve(tmp_path)
+    next(first)
+    async with Client.local(home) as client:
+        made = await client.create_thread(title="before")
+        first.close()
+        with pytest.raises(NoServer):
+            await client.threads()
+        with knp_server(home, Wish(knp_port=0, roots=(str(tmp_path),))) as running:
+            facts.write_text(json.dumps(running.server.facts()))
+            assert [t["tid"] for t in (await client.threads())["threads"]] == [made["tid"]]
+            running.server.rotate()
+            with pytest.raises(Denied):
+                await client.threads()
+            facts.write_text(json.dumps(running.server.facts()))
+            assert (await client.create_thread(title="after"))["title"] == "after"
+
+
 def test_frames_are_read_however_the_bytes_are_cut() -> None:
     raw = b'id: 17\ndata: {"seq":17,"kind":"a","data":{}}\n\n: comment\n\ndata: {"seq":17,"kind":"b","data":{}}\n\n'
     for size in range(1, len(raw)):

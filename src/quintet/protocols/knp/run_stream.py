@@ -55,6 +55,10 @@ class RunWatcher(Watcher):
         await self._ended.wait()
         await self._caught_up.wait()
 
+    @property
+    def told_all(self) -> bool:
+        return bool(self._last) and self.position >= self._last
+
 
 async def stream_run(
     house: House,
@@ -71,7 +75,6 @@ async def stream_run(
 
     async def end() -> None:
         await watcher.ended()
-        stream.offer(watcher.word("run.result", await result()))
         stream.close()
 
     leave = house.fanout.join(watcher, watcher.pick, watcher.deliver, stream.close)
@@ -80,6 +83,9 @@ async def stream_run(
         await watcher.catch_up(root)
         watcher.go_live()
         await stream.pump()
+        # Also where somebody else closed the stream: a server that stops ends its runs first.
+        if watcher.told_all and not stream.lost:
+            await stream.send(watcher.word("run.result", await result()))
     finally:
         leave()
         ending.cancel()

@@ -145,7 +145,7 @@ class Connection(HttpToolsProtocol):
         self._head_came()
         if self.transport.is_closing():
             return
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self.cycle is not None and not self.cycle.response_complete and not self._is_about_its_request():
             self.transport.abort()  # in the middle of another answer: nothing can be said
             return
         error = type(self).errors(fault, "-")
@@ -154,6 +154,10 @@ class Connection(HttpToolsProtocol):
         head += [f"{name}: {value}\r\n".encode("latin-1") for name, value in error.headers.items()]
         self.transport.write(b"".join([*head, b"content-length: %d\r\n\r\n" % len(body), body]))
         self.transport.close()
+
+    def _is_about_its_request(self) -> bool:
+        """Whether what cannot be understood is the request that is being read, and nothing was answered to it yet."""
+        return self.cycle.more_body and not self.cycle.response_started and not self.pipeline
 
 
 def _too_large() -> HeadTooLarge:

@@ -167,6 +167,31 @@ def test_a_body_in_pieces_is_bounded_too(server: Running) -> None:
         assert answer.startswith(b"HTTP/1.1 413 "), answer[:200]
 
 
+@pytest.mark.req("knp:K42")
+def test_a_body_whose_framing_is_unknown_is_refused_and_not_just_dropped(server: Running) -> None:
+    answer = server.send(
+        f"POST /threads HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n"
+        "Content-Type: application/json\r\nTransfer-Encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n".encode()
+    )
+    assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b'"error"' in answer
+
+
+def test_nonsense_behind_a_stream_ends_it_without_an_answer_in_its_middle(server: Running) -> None:
+    head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as peer:
+        peer.sendall(head.encode())
+        answer = peer.recv(65536)
+        peer.sendall(b"\0\0\0 no request\r\n\r\n")
+        try:
+            while chunk := peer.recv(65536):
+                answer += chunk
+        except ConnectionResetError:
+            pass
+    assert answer.count(b"HTTP/1.1 ") == 1, answer
+
+
 @pytest.mark.req("security:S14")
 def test_a_head_over_the_limit_is_refused(server: Running) -> None:
     for filler in (b"X-A: " + b"a" * LARGEST_HEAD + b"\r\n", b"X-A: b\r\n" * 200):

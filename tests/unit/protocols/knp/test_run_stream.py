@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import http.client
+from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from quintet.domain.errors import StorageDamaged
+from quintet.protocols.knp import runs
 from quintet.protocols.knp.frames import NAMESPACE, Frame
 from quintet.protocols.knp.run_stream import RunWatcher
 from quintet.protocols.knp.watching import Wanted
+from tests.fakes.knp_project import Knp, knp_project
 
 
 class Taken:
@@ -65,3 +71,31 @@ def test_nothing_of_before_or_after_the_run_is_told() -> None:
         if (picked := watcher.pick(batch)) is not None:
             watcher.deliver(picked)
     assert numbers(stream) == [64, 65, 80, 96]
+
+
+@pytest.mark.req("knp:K1", "knp:K5")
+def test_a_server_that_stops_tells_how_a_run_ended_on_its_stream_and_on_all_others(tmp_path: Path) -> None:
+    with ExitStack() as open_streams:
+        with knp_project(tmp_path) as knp:
+            tid = knp.thread()["tid"]
+            everything = open_streams.enter_context(knp.server.stream("/events"))
+            own = open_streams.enter_context(knp.streamed(tid, "tool"))
+            own.until("approval.requested")
+        ended = own.until("run.result")["data"]
+        assert (ended["status"], ended["error"]["code"]) == ("failed", "interrupted")
+        assert own.next() is None
+        assert everything.until("run.finished")["data"]["status"] == "failed"
+        assert everything.next() is None
+
+
+def test_a_stream_whose_last_word_cannot_be_said_is_cut_off_and_not_left_open(
+    knp: Knp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def damaged(*_: object) -> None:
+        raise StorageDamaged("A row cannot be read.")
+
+    monkeypatch.setattr(runs, "used_by", damaged)
+    with knp.streamed(knp.thread()["tid"]) as stream:
+        stream.until("run.finished")
+        with pytest.raises(http.client.IncompleteRead):
+            stream.answer.read()
