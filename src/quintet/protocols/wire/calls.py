@@ -18,7 +18,7 @@ class CallStream:
         self._names = names
         self._open = ""  # the call whose parts are being sent
         self._sent: list[str] = []  # of that call
-        self._begun: set[str] = set()  # of this step: calls the client has been told of
+        self._begun: set[str] = set()  # of this turn, whose calls have one id each: calls the client has been told of
         self._waiting: set[str] = set()  # calls that began while another was open
 
     def grow(self, call_id: str, name: str, text: str) -> list[Message]:

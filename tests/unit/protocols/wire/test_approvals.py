@@ -66,6 +66,7 @@ async def test_a_request_says_what_would_run_and_comes_before_its_result(connect
     assert tool.count == 1
 
 
+@pytest.mark.req("wire:S104")
 async def test_what_was_said_before_a_request_is_told_before_it_also_when_both_come_together(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +311,22 @@ async def test_a_greeting_asks_again_what_still_waits_here(connect: Connect, pro
     await peer.answer(asked, response="approve")
     await process.ended(started.turn.id)
     assert tool.count == 1
+
+
+@pytest.mark.req("wire:S108")
+async def test_what_another_process_waits_for_is_not_asked_here(connect: Connect, tmp_path: Path) -> None:
+    house = House("files", tmp_path)
+    here, there = await house.process(), await house.process()
+    peer = connect(GatedProvider(text("hello")), process=here)
+    await peer.prompt()
+    started = await there.start(peer.thread, GatedProvider(call("shell", LS)), [shell()], mode=Mode.ASK)
+    await there.asked(peer.thread)
+    assert len(await here.interactions.pending()) == 1
+    await peer.initialize()
+    assert await peer.quiet()
+    await there.turns.cancel(started.turn.id, ME)
+    await peer.close()
+    await house.close()
 
 
 @pytest.mark.req("wire:S109")
