@@ -85,14 +85,11 @@ class House:
     async def thread(self, call: HttpCall[House], tid: str, query: str) -> tuple[Thread, Namespace]:
         """The thread a request means, after ending what a dead process left in it."""
         namespace = await self.namespace(call, query)
-        in_namespace(await self._stored(tid), namespace)
-        return (await self.threads.get(tid)).thread, namespace
-
-    async def _stored(self, tid: str) -> Thread:
         try:
-            return await self.journal.thread(tid)
+            found = (await self.threads.get(tid)).thread
         except NotFound:
             raise no_thread() from None
+        return in_namespace(found, namespace), namespace
 
 
 def principal(caller: Caller) -> Principal:
