@@ -42,6 +42,7 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
+        self._early = 0  # bytes of a head that came while an answer was under way
         self._head_bytes = 0  # that have come
         self._head_parsed = 0  # that were read as a head
         self._head_timer: asyncio.TimerHandle | None = None
@@ -93,7 +94,13 @@ class Connection(HttpToolsProtocol):
             self._await_head()  # the next request on the same connection
         if self._head_timer is not None:
             self._head_bytes += len(data)
+        answering = self._head_timer is None and self.cycle is not None and not self.cycle.more_body
         super().data_received(data)
+        # While an answer is under way, a stream's above all, nobody waits for the next head: one that does not become
+        # whole (uvicorn stops reading at that) is bounded all the same.
+        self._early = self._early + len(data) if answering and not self.pipeline else 0
+        if self._early > LARGEST_HEAD:
+            self.abort()
         if self._head_timer is not None and self._head_bytes > LARGEST_HEAD:
             self._refuse(_too_large())
 
@@ -122,7 +129,7 @@ class Connection(HttpToolsProtocol):
 
     # --- the head --------------------------------------------------------------------------------------------------
     def _await_head(self) -> None:
-        self._head_bytes = 0
+        self._head_bytes = self._early = 0
         self._head_timer = self.loop.call_later(self.head_within_s, self._too_slow)
 
     def _head_came(self) -> None:

@@ -178,6 +178,16 @@ def test_a_body_whose_framing_is_unknown_is_refused_and_not_just_dropped(server:
     assert b'"error"' in answer
 
 
+@pytest.mark.req("security:S14")
+def test_a_head_without_end_behind_a_stream_is_bounded_too(server: Running) -> None:
+    head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as peer:
+        peer.sendall(head.encode())
+        assert peer.recv(65536).startswith(b"HTTP/1.1 200 ")
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            peer.sendall(b"GET /health HTTP/1.1\r\nX: " + b"x" * 64 * 1024 * 1024)
+
+
 def test_nonsense_behind_a_stream_ends_it_without_an_answer_in_its_middle(server: Running) -> None:
     head = f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as peer:
