@@ -30,6 +30,8 @@ KEPT_TURNS = 100  # of this client that have ended, with their events
 
 
 class Running:
+    own = True  # begun here: it ends when its session is closed
+
     def __init__(self, connection: Connection[Client], session: Opened) -> None:
         self._connection = connection
         self._house = connection.state.house
