@@ -152,7 +152,7 @@ class Foreign(Running):
             return
         for pieces in self._unfinished.values():
             kind = "assistantDelta" if isinstance(pieces[0], ev.TextDelta) else "reasoningDelta"
-            await self._send(Frame(kind, {"delta": "".join(piece.text for piece in pieces)}))
+            await self._send(Frame(kind, {"delta": "".join(piece.text for piece in pieces)}, pieces[0].item))
         for asked in self._open.values():
             await self._send(Asked(asked))
         self._unfinished, self._open = {}, {}
