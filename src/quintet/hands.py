@@ -32,13 +32,12 @@ class Hands:
         home: Path,
         config: Config,
         credentials: Credentials,
-        results: KeptResults,
         skills_dirs: tuple[str, ...] = (),
     ) -> None:
         self.home = home
         self.config = config
         self.credentials = credentials
-        self.results = results
+        self.results = KeptResults(str(home))
         self.skills_dirs = skills_dirs
         # A server that asks for no credentials sets this before the first turn: commands must not reach it.
         self.open_server = False
