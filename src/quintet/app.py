@@ -32,6 +32,7 @@ from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
 from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.mirrors import Mirrors, Writer
+from quintet.engine.notices import Notices
 from quintet.engine.policy import Policy
 from quintet.engine.profiles import DEFAULT, Profiles
 from quintet.engine.project_policy import ProjectPolicy, project_policy, together
@@ -141,7 +142,16 @@ class App:
         self.undo = Undo(self.feed, self.history, stories)
         self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
         self.results = KeptResults(str(home))
-        self.hands = Hands(home, config, self.credentials, self.results, skills_dirs)
+        self.notices = Notices(self.feed, self.log.line)
+        self.hands = Hands(
+            home,
+            config,
+            self.credentials,
+            self.results,
+            skills_dirs,
+            post=self.notices.post,
+            now_ms=self.clock.now_ms,
+        )
         self._agent_files = AgentFiles(str(home))
         self.agents = Agents(self._own_agents, self._agent_files.of_project)
         self.hooks = AllHooks(
