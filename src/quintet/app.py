@@ -200,9 +200,11 @@ class App:
 
     @cached_property
     def hands(self) -> Hands:
+        from quintet.engine.notices import Notices
         from quintet.hands import Hands
 
-        return Hands(self.home, self.config, self.credentials, self.skills_dirs)
+        post = Notices(self.feed, self.log.line).post
+        return Hands(self.home, self.config, self.credentials, self.skills_dirs, post=post, now_ms=self.clock.now_ms)
 
     @cached_property
     def profiles(self) -> Profiles:

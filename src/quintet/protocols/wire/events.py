@@ -23,6 +23,7 @@ from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.ends import needless, refused_input
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.notification import notification
 from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
@@ -203,6 +204,11 @@ class Projection:
         self.plan_mode = said.plan_mode
         return [Message("StatusUpdate", wire.PlanUpdate(plan_mode=said.plan_mode))]
 
+    # --- beside it -----------------------------------------------------------------------------------------------
+    def _notice_given(self, said: ev.NoticeGiven) -> list[Out]:
+        """With the model: between turns clients expect silence, and none is told twice."""
+        return [Message("Notification", notification(said.notice))]
+
     # --- hooks ---------------------------------------------------------------------------------------------------
     def _hook_triggered(self, said: ev.HookTriggered) -> list[Out]:
         return [Message("HookTriggered", wire.HookTriggered(said.event.value, said.target, said.count))]
@@ -228,6 +234,7 @@ Projection.rows = {
     ev.InteractionRequested: Projection._requested,
     ev.InteractionResolved: Projection._resolved,
     ev.ThreadUpdated: Projection._thread_updated,
+    ev.NoticeGiven: Projection._notice_given,
     ev.HookTriggered: Projection._hook_triggered,
     ev.HookResolved: Projection._hook_resolved,
 }

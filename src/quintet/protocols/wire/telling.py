@@ -64,7 +64,7 @@ class Brought:
         said = event.payload
         if not isinstance(said, ev.ItemAdded) or event.turn:
             return self.end() if isinstance(said, ev.TurnStarted) else []
-        if not isinstance(said.item.body, it.UserMessage):
+        if not isinstance(said.item.body, it.UserMessage) or said.item.body.notice:
             return self._telling.project(event) if self._telling else []
         ended = self.end()
         self._telling = Retold(said_by_user(said.item.body.parts), self._options)
