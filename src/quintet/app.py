@@ -267,6 +267,7 @@ class App:
         keep_recent: int | None = None,
         compacts: bool = True,
         told: str = "",
+        attended: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits
@@ -296,6 +297,7 @@ class App:
             keep_recent=keep_recent,
             compacts=compacts,
             told=told,
+            attended=attended,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import bad, errors
 from quintet.protocols.wire.gate import Gate
@@ -11,11 +13,12 @@ from quintet.protocols.wire.leaving import leave
 from quintet.protocols.wire.lines import encode_line
 from quintet.protocols.wire.replay import REPLAY
 from quintet.protocols.wire.turns import TURNS
+from quintet.rpc.call import Call
 from quintet.rpc.connection import Connection, Source
 from quintet.rpc.dialect import Dialect
-from quintet.rpc.dispatch import Dispatcher
+from quintet.rpc.dispatch import Dispatcher, guard_by_role
 from quintet.rpc.framing import MIB, LineDecoder
-from quintet.rpc.rows import Table
+from quintet.rpc.rows import Row, Table
 from quintet.rpc.writer import Sink
 
 TABLE = Table(HANDSHAKE, TURNS, REPLAY)
@@ -33,4 +36,10 @@ def connect(source: Source, sink: Sink, house: House, *, gate: Gate | None = Non
         grace_s=GRACE_S,
         log=lambda what, about: house.log(f"wire: {what}: {about!r:.500}"),
     )
-    return Connection(source, sink, Dispatcher(TABLE, errors), dialect, state=Client(house, gate or Gate()))
+
+    def seen(call: Call[Any], row: Row) -> None:
+        house.trace(f"wire: {row.name} has come")
+        guard_by_role(call, row)
+
+    dispatcher = Dispatcher(TABLE, errors, guard=seen)
+    return Connection(source, sink, dispatcher, dialect, state=Client(house, gate or Gate()))
