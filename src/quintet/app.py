@@ -313,6 +313,7 @@ class App:
         keep_recent: int | None = None,
         compacts: bool = True,
         told: str = "",
+        attended: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         from quintet.engine.interactions import OnAsk
@@ -346,6 +347,7 @@ class App:
             keep_recent=keep_recent,
             compacts=compacts,
             told=told,
+            attended=attended,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:

@@ -15,14 +15,15 @@ import msgspec
 
 from quintet.app import App
 from quintet.domain.agent import Agent
+from quintet.domain.event import ThreadUpdated
 from quintet.domain.hook import Hook, HookSubscription
 from quintet.domain.item import ImagePart
 from quintet.domain.ports import Tool
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import ToolSpec
-from quintet.domain.turn import Mode
 from quintet.engine.commands import Commands, Deed, Named
+from quintet.engine.leave import Leave
 
 if TYPE_CHECKING:
     from quintet.engine.starter import Starter
@@ -37,11 +38,15 @@ class WireFlags(msgspec.Struct, frozen=True):
     called: str = ""  # the working directory as the client writes it, where a link is on the way
     session: str = ""
     yolo: bool = False
+    afk: bool = False
+    plan: bool = False  # plan mode, whatever the thread was in
+    plan_if_new: bool = False
     model: str = ""
     agent: Agent | None = None
     hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
+    traced: bool = False  # what comes and goes is noted in the log
 
 
 def wire_house(app: App, flags: WireFlags) -> House:
@@ -55,8 +60,15 @@ def wire_house(app: App, flags: WireFlags) -> House:
     linked = flags.work_dir if flags.called and flags.called != flags.work_dir else ""
     place = Place(flags.share_dir, flags.called or flags.work_dir, session, linked)
 
+    leave_to_act = Leave(app.config.policy.mode, yolo=flags.yolo, afk=flags.afk)
+
     async def open_thread() -> Thread:
-        return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
+        wanted = ThreadSettings(flags.work_dir, plan_mode=flags.plan or flags.plan_if_new)
+        thread = await app.wire_files.open(place, wanted)
+        if not flags.plan or thread.settings.plan_mode:
+            return thread
+        await app.threads.configure(thread.id, ThreadUpdated(plan_mode=True))
+        return (await app.threads.get(thread.id)).thread
 
     async def use() -> None:
         await app.wire_files.use(place)
@@ -74,7 +86,9 @@ def wire_house(app: App, flags: WireFlags) -> House:
     ) -> Starter:
         return app.starter(
             ME,
-            mode=Mode.ALLOW if flags.yolo else Mode.ASK,
+            mode=leave_to_act.mode,
+            attended=not leave_to_act.afk,
+            told=leave_to_act.told,
             model=flags.model,
             max_steps=flags.max_steps,
             tools=tools,
@@ -86,6 +100,9 @@ def wire_house(app: App, flags: WireFlags) -> House:
             keeps_steers=False,  # a steer belongs to its turn alone
         )
 
+    if flags.traced:
+        who = f"session {session} in {place.work_dir}, model {flags.model or 'as configured'}"
+        app.log.line(f"wire: serves {who}, mode {leave_to_act.mode}, plan {flags.plan}")
     return House(
         app.feed,
         lambda: app.room,
@@ -102,6 +119,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         fetch_image=lambda address: _image(app, address),
         commands=Commands(lambda: _skill_commands(app, flags)),
         log=app.log.line,
+        trace=app.log.line if flags.traced else lambda line: None,
     )
 
 

@@ -57,6 +57,7 @@ class House:
         unsupported: str = "",
         fetch_image: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
+        trace: Callable[[str], None] = lambda line: None,
         use: Callable[[], Awaitable[None]] | None = None,
         leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -74,6 +75,7 @@ class House:
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
         self.fetch_image = fetch_image  # what a client names by its address
         self.log = log
+        self.trace = trace  # what comes and how it ends, where somebody looks for a mistake
         self._use = use
         self.leave = leave  # what is done when its client has left
         self._thread: Thread | None = None
