@@ -60,6 +60,11 @@ def rough_request(request: ModelRequest) -> int:
     return 1 + rough_items(request.items) + (len(request.instructions) + tools) // CHARACTERS_A_TOKEN
 
 
+def text_tokens(items: Sequence[Item]) -> int:
+    """Of what was said and read alone, without what a wire wraps around it."""
+    return sum(map(_characters, items)) // CHARACTERS_A_TOKEN
+
+
 def rough_items(items: Sequence[Item]) -> int:
     return sum(rough_item(item.body) for item in items)
 
@@ -76,6 +81,16 @@ def rough_item(body: Body) -> int:
             return ITEM_TOKENS + (len(text) + len(signature)) // CHARACTERS_A_TOKEN
         case _:
             return ITEM_TOKENS + len(body.text) // CHARACTERS_A_TOKEN
+
+
+def _characters(item: Item) -> int:
+    match item.body:
+        case UserMessage(parts=parts):
+            return sum(len(part.text) for part in parts if not isinstance(part, ImagePart))
+        case ToolCall() | Reasoning():
+            return 0
+        case body:
+            return len(body.text)
 
 
 def _rough_part(part: Part) -> int:

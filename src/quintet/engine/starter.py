@@ -46,6 +46,7 @@ class Starter:
         remembers: bool = False,
         effort: str = "",
         keep_recent: int | None = None,
+        keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
         attended: bool = True,
@@ -77,6 +78,7 @@ class Starter:
         self.attended = attended  # else nobody is there: questions are dismissed, a plan put forward is begun with
         self.compacts = compacts  # by itself, where a thread grows too long
         self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole
+        self.keep_least = keep_least  # tokens: a thread that is no longer than that is not summarised on request
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
 
     def has(self, own: str) -> bool:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from quintet.engine.starter import Starter
     from quintet.protocols.wire.house import House
 
+WORTH_A_SUMMARY = 250  # tokens; kimi-cli never summarises the last two messages, here they may be long ones
+
 
 class WireFlags(msgspec.Struct, frozen=True):
     """What a Wire client's process was started with."""
@@ -98,6 +100,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
             restarts=True,  # a StepRetry is its clients' cue to clear what they show
             agent=flags.agent,
             keeps_steers=False,  # a steer belongs to its turn alone
+            keep_least=WORTH_A_SUMMARY,
         )
 
     if flags.traced:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from quintet.domain import event as ev
 from quintet.domain import item as it
+from quintet.domain.errors import ErrorInfo
 from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Approval, Decision, ExternalCall, HookRequest, Interaction, Verdict
 from quintet.domain.principal import ENGINE
@@ -107,7 +108,7 @@ class Projection:
             return [_text(COMPACTED), Message("StatusUpdate", self._filled), end]
         if self._compacts and needless(said):
             assert said.error is not None
-            return [_text(said.error.message), end]
+            return [*self._left_alone(said.error), end]
         return [end]
 
     def _step_started(self, said: ev.StepStarted) -> list[Out]:
@@ -138,6 +139,14 @@ class Projection:
     def _compaction_finished(self, said: ev.CompactionFinished) -> list[Out]:
         self._filled = filled(said.tokens_after, self._options.window(self._model))
         return [Message("CompactionEnd", NOTHING)]
+
+    def _left_alone(self, error: ErrorInfo) -> list[Out]:
+        """What is short is told like any other compaction: that is what clients know."""
+        size = error.data.get("text_tokens")
+        if size is None:
+            return [_text(error.message)]
+        status = Message("StatusUpdate", filled(int(size), self._options.window(self._model)))
+        return [Message("CompactionBegin", NOTHING), Message("CompactionEnd", NOTHING), _text(COMPACTED), status]
 
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
