@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from quintet.domain.errors import NotFound
 from quintet.domain.hook import HookSubscription
@@ -12,14 +12,18 @@ from quintet.domain.ports import Tool
 from quintet.domain.principal import local
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
-from quintet.engine.commands import Commands
+from quintet.engine.commands import Commands, Deed
 from quintet.engine.feed import Feed
 from quintet.engine.interactions import Interactions
+from quintet.engine.leave import Leave
 from quintet.engine.starter import Starter
 from quintet.engine.threads import Threads
 from quintet.engine.turns import Turns
 from quintet.protocols.wire.inputs import Fetch, no_fetch
 from quintet.protocols.wire.names import Names
+
+if TYPE_CHECKING:
+    from quintet.engine.deeds import Deeds
 
 ME = local("wire")
 
@@ -51,6 +55,8 @@ class House:
         window: Callable[[str], int | None] = lambda model: None,
         names: Names | None = None,
         commands: Commands | None = None,
+        deeds: Callable[[], Deeds] | None = None,
+        leave_to_act: Leave | None = None,
         session: str = "",
         unsupported: str = "",
         fetch_image: Fetch = no_fetch,
@@ -69,6 +75,8 @@ class House:
         self.names = names or Names()
         self.session = session  # what the client calls the thread
         self.commands = commands or Commands()
+        self._deeds = deeds  # what commands do on the disk; None where there is none
+        self.leave_to_act = leave_to_act or Leave()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
         self.fetch_image = fetch_image  # what a client names by its address
         self.log = log
@@ -92,6 +100,17 @@ class House:
         except NotFound:
             return True
         return False
+
+    @property
+    def deeds(self) -> Deeds | None:
+        return self._deeds() if self._deeds is not None else None
+
+    async def toggle(self, deed: Deed) -> str:
+        """More leave for the turns of this connection, or less; the files show it, and give nobody any."""
+        said = self.leave_to_act.toggle_yolo() if deed is Deed.YOLO else self.leave_to_act.toggle_afk()
+        self.log(f"wire: the client has typed /{deed.value}: {said}")
+        await self.feed.mirror((await self.thread()).id)
+        return said
 
     async def use(self) -> None:
         """Once: a first turn begins."""
