@@ -1,4 +1,4 @@
-"""Commands that change how freely turns act, or that touch files: with the whole engine, as a process puts it together."""
+"""Commands that change how freely turns act, or that touch files: with the whole engine, as a process has it."""
 
 from __future__ import annotations
 
