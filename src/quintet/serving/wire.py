@@ -5,6 +5,7 @@ so that app.py need not know any protocol's clients.
 from __future__ import annotations
 
 import asyncio
+import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,11 +24,10 @@ from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import ToolSpec
 from quintet.engine.commands import Commands, Deed, Named
 from quintet.engine.leave import Leave
-from quintet.engine.starter import Starter
-from quintet.workspace.project_root import project_root
 
 if TYPE_CHECKING:
     from quintet.engine.deeds import Deeds
+    from quintet.engine.starter import Starter
     from quintet.protocols.wire.house import House
     from quintet.protocols.wire.place import Place
 
@@ -57,7 +57,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
     from quintet.protocols.wire.house import ME, House
     from quintet.protocols.wire.place import Place
 
-    app.hooks.configured = (*app.hooks.configured, *flags.hooks)
+    app.add_hooks(flags.hooks)
     session = flags.session or str(uuid.uuid4())
     linked = flags.work_dir if flags.called and flags.called != flags.work_dir else ""
     place = Place(flags.share_dir, flags.called or flags.work_dir, session, linked)
@@ -77,7 +77,8 @@ def wire_house(app: App, flags: WireFlags) -> House:
         await app.wire_files.use(place)
 
     async def leave() -> None:
-        await app.wire_files.leave(place)
+        if await asyncio.to_thread(os.path.isdir, place.directory):
+            await app.wire_files.leave(place)
 
     def starter(
         tools: Sequence[Tool],
@@ -107,16 +108,14 @@ def wire_house(app: App, flags: WireFlags) -> House:
         app.log.line(f"wire: serves {who}, mode {leave_to_act.mode}, plan {flags.plan}")
     return House(
         app.feed,
-        app.turns,
-        app.threads,
-        app.interactions,
+        lambda: app.room,
         open_thread=open_thread,
         use=use,
         leave=leave,
         starter=starter,
         tools=lambda: app.tools,
         version=__version__,
-        configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
+        configured_hooks=Counter(hook.event.value for hook in app.configured_hooks),
         window=app.window,
         session=place.session,
         unsupported=flags.unsupported,
@@ -146,6 +145,7 @@ async def _image(app: App, address: str) -> ImagePart:
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
     """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
     agrees to what is in it."""
+    from quintet.workspace.project_root import project_root
     from quintet.workspace.skills import Skill, find_skills, text_of
 
     def command(skill: Skill) -> Named:

@@ -55,9 +55,9 @@ class WireDisk:
         if place_of(other.handle()) is None:
             return None
         handle = other.handle()
-        known = await self._app.handles.find(handle.protocol, handle.scope, handle.external_id)
-        if known is not None:
-            return (await self._app.threads.get(known)).thread
+        known = await self._app.journal.find_handle(handle.protocol, handle.scope, handle.external_id)
+        if known is not None and not known.deleted_ms:
+            return (await self._app.threads.get(known.thread)).thread
         if has_prefix(name, "thr"):
             try:
                 return (await self._app.threads.get(name)).thread

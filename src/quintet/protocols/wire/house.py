@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from quintet.domain.errors import NotFound
@@ -14,16 +15,17 @@ from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
 from quintet.engine.commands import Commands, Deed
 from quintet.engine.feed import Feed
-from quintet.engine.interactions import Interactions
 from quintet.engine.leave import Leave
-from quintet.engine.starter import Starter
-from quintet.engine.threads import Threads
-from quintet.engine.turns import Turns
+from quintet.engine.parts import Parts
 from quintet.protocols.wire.inputs import Fetch, no_fetch
-from quintet.protocols.wire.names import Names
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the rest is imported when it is needed: the first reply waits for none of it
     from quintet.engine.deeds import Deeds
+    from quintet.engine.interactions import Interactions
+    from quintet.engine.starter import Starter
+    from quintet.engine.threads import Threads
+    from quintet.engine.turns import Turns
+    from quintet.protocols.wire.names import Names
 
 ME = local("wire")
 
@@ -43,9 +45,7 @@ class House:
     def __init__(
         self,
         feed: Feed,
-        turns: Turns,
-        threads: Threads,
-        interactions: Interactions,
+        parts: Callable[[], Parts],
         *,
         open_thread: Callable[[], Awaitable[Thread]],
         starter: MakeStarter,
@@ -65,14 +65,15 @@ class House:
         use: Callable[[], Awaitable[None]] | None = None,
         leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
+        self.feed = feed
+        self._parts = parts
         self._open_thread = open_thread
         self.starter = starter
         self.tools = tools
         self.version = version
         self.configured_hooks = configured_hooks
         self.window = window
-        self.names = names or Names()
+        self._names = names
         self.session = session  # what the client calls the thread
         self.commands = commands or Commands()
         self._deeds = deeds  # what commands do on the disk; None where there is none
@@ -85,6 +86,24 @@ class House:
         self.leave = leave  # what is done when its client has left
         self._thread: Thread | None = None
         self._opening = asyncio.Lock()  # calls that need it at the same moment open one
+
+    @property
+    def turns(self) -> Turns:
+        return self._parts().turns
+
+    @property
+    def threads(self) -> Threads:
+        return self._parts().threads
+
+    @property
+    def interactions(self) -> Interactions:
+        return self._parts().interactions
+
+    @cached_property
+    def names(self) -> Names:
+        from quintet.protocols.wire.names import Names
+
+        return self._names or Names()
 
     async def thread(self) -> Thread:
         """The one this process serves, found or begun when it is first needed: a client that only looks leaves none."""
