@@ -29,6 +29,10 @@ class Deed(StrEnum):
     CLEAR = "clear"
     COMPACT = "compact"
     PLAN = "plan"
+    YOLO = "yolo"
+    AFK = "afk"
+    EXPORT = "export"
+    IMPORT = "import"
     HELP = "help"
 
 
@@ -52,7 +56,11 @@ BUILT_IN = (
     Named("init", "Look at the project and write an AGENTS.md for it", Deed.ASK, input=_init),
     Named("compact", "Summarise the older part of the conversation; words behind it say what matters", Deed.COMPACT),
     Named("clear", "Let the model begin afresh, with nothing of the conversation", Deed.CLEAR, ("reset",)),
-    Named("plan", "Plan without changing anything: /plan on, /plan off, or the other one", Deed.PLAN),
+    Named("plan", "Plan without changing anything: on, off, or the other one; view or clear the last plan", Deed.PLAN),
+    Named("yolo", "Let actions be done without being asked about, or end that", Deed.YOLO),
+    Named("afk", "As /yolo, and questions of the model are dismissed, since nobody is there; or end that", Deed.AFK),
+    Named("export", "Write the conversation as Markdown, into the working directory or where you say", Deed.EXPORT),
+    Named("import", "Give the model a text file, or what was said in another session", Deed.IMPORT),
     Named("help", "List these commands", Deed.HELP),
 )
 

@@ -26,8 +26,10 @@ from quintet.engine.commands import Commands, Deed, Named
 from quintet.engine.leave import Leave
 
 if TYPE_CHECKING:
+    from quintet.engine.deeds import Deeds
     from quintet.engine.starter import Starter
     from quintet.protocols.wire.house import House
+    from quintet.protocols.wire.place import Place
 
 WORTH_A_SUMMARY = 250  # tokens; kimi-cli never summarises the last two messages, here they may be long ones
 
@@ -65,6 +67,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
     leave_to_act = Leave(app.config.policy.mode, yolo=flags.yolo, afk=flags.afk)
 
     async def open_thread() -> Thread:
+        app.wire_files.show(place, leave_to_act.shown)
         wanted = ThreadSettings(flags.work_dir, plan_mode=flags.plan or flags.plan_if_new)
         thread = await app.wire_files.open(place, wanted)
         if not flags.plan or thread.settings.plan_mode:
@@ -121,9 +124,18 @@ def wire_house(app: App, flags: WireFlags) -> House:
         unsupported=flags.unsupported,
         fetch_image=lambda address: _image(app, address),
         commands=Commands(lambda: _skill_commands(app, flags)),
+        deeds=lambda: _deeds(app, place),
+        leave_to_act=leave_to_act,
         log=app.log.line,
         trace=app.log.line if flags.traced else lambda line: None,
     )
+
+
+def _deeds(app: App, place: Place) -> Deeds:
+    from quintet.engine.deeds import Deeds
+    from quintet.serving.wire_disk import WireDisk
+
+    return Deeds(app.feed, app.threads, WireDisk(app, place))
 
 
 async def _image(app: App, address: str) -> ImagePart:

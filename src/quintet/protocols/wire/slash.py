@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quintet.domain.errors import Busy, Invalid, NotFound
 from quintet.domain.event import ThreadUpdated
+from quintet.domain.model import ModelInfo
 from quintet.engine.commands import Called, Commands, Deed, listed
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.greeting import SlashCommandInfo
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 CLEARED = "The context has been cleared."
 EMPTY = "The context is empty."
+NO_DISK = "There is no disk here to do that on."
 
 
 def infos(commands: Commands) -> list[SlashCommandInfo]:
@@ -46,7 +49,11 @@ async def _tell(running: Running, called: Called) -> None:
         case Deed.COMPACT:
             await running.text(EMPTY)
         case Deed.PLAN:
-            await _plan(running, called.words)
+            await _plan(running, called.words.lower())
+        case Deed.YOLO | Deed.AFK as deed:
+            await running.text(await house.toggle(deed))
+        case Deed.EXPORT | Deed.IMPORT as deed:
+            await running.text(await _done(running, deed, called.words))
         case Deed.CLEAR:
             thread = await house.thread()
             await house.threads.clear(thread.id)
@@ -57,13 +64,32 @@ async def _tell(running: Running, called: Called) -> None:
 async def _plan(running: Running, words: str) -> None:
     house = running.client.house
     thread = (await house.threads.get((await house.thread()).id)).thread
+    if words in ("view", "clear") and (deeds := house.deeds) is not None:
+        await running.text(await (deeds.plan(thread) if words == "view" else deeds.clear_plan(thread)))
+        return
     if words not in ("", "on", "off"):
-        await running.text("Plan mode is set with /plan on and /plan off.")
+        await running.text("There are /plan on, /plan off, /plan view and /plan clear; /plan alone is the other one.")
         return
     enabled = words == "on" if words else not thread.settings.plan_mode
     await house.threads.configure(thread.id, ThreadUpdated(plan_mode=enabled))
     await running.text("Plan mode ON: nothing is changed." if enabled else "Plan mode OFF.")
     await running.tell("StatusUpdate", wire.PlanUpdate(plan_mode=enabled))
+
+
+async def _done(running: Running, deed: Deed, words: str) -> str:
+    """What came of it; what cannot be done is told, too, and is no error of the prompt's."""
+    house = running.client.house
+    if (deeds := house.deeds) is None:
+        return NO_DISK
+    thread = (await house.threads.get((await house.thread()).id)).thread
+    try:
+        match deed:
+            case Deed.EXPORT:
+                return await deeds.export(thread, words)
+            case _:
+                return await deeds.take_in(thread, words, running.client.model(thread) or ModelInfo(""))
+    except (Invalid, NotFound, Busy) as error:
+        return error.line()
 
 
 async def _is_empty(running: Running) -> bool:
