@@ -1,4 +1,4 @@
-"""Commands a person types at the head of an input: `/clear`, `/compact keep the plan`, `/skill:review`.
+"""Commands a person types at the head of an input: `/clear`, `/compact keep the plan`, `/flow:review`.
 
 What there is and what a text means; each protocol carries them out in its own order of events. Not the commands of a
 turn's inbox, and no shell.
@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 
 import msgspec
+
+from quintet.engine.flows import FlowToRun
 
 _CALL = re.compile(r"\s*/([A-Za-z0-9_-]+(?::[A-Za-z0-9._-]+)*)(?:\s+|$)(.*)", re.DOTALL)
 
@@ -29,6 +31,7 @@ class Deed(StrEnum):
     CLEAR = "clear"
     COMPACT = "compact"
     PLAN = "plan"
+    FLOW = "flow"  # its chart is walked, each node an input of its own
     HELP = "help"
 
 
@@ -42,6 +45,7 @@ class Named(msgspec.Struct, frozen=True):
     deed: Deed
     aliases: tuple[str, ...] = ()
     input: Callable[[str], Awaitable[str]] = _nothing  # of Deed.ASK: what the model is told, with the words behind it
+    flow: Callable[[], Awaitable[FlowToRun]] | None = None  # of Deed.FLOW
 
 
 async def _init(words: str) -> str:

@@ -128,6 +128,7 @@ class Loop:
             running.others = (await self._agents.all(settings.cwd)).agents
         if running.compact is None:
             await self._hear_hooks()
+            await self._calls.agree()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         self._around = await self._surroundings.look(settings.cwd)
         if self._recalling is not None:
@@ -135,6 +136,8 @@ class Loop:
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
         self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
+        if starter.agreement is not None:
+            await self._put(starter.agreement.words)
         if running.compact is not None:
             await self._compaction.requested(running.compact)
             if not await self._give_steers():
