@@ -126,7 +126,8 @@ class Running:
         try:
             await inside()
         finally:
-            await self.tell("TurnEnd", wire.Empty())
+            if self._open:  # else its client has left, and was told
+                await self.tell("TurnEnd", wire.Empty())
 
     async def fits(self) -> None:
         """Raises where the model cannot take the input."""

@@ -51,6 +51,18 @@ def given(provider: GatedProvider, call: int = -1) -> list[str]:
     return [text_of(item.body) for item in provider.requests[call].items if isinstance(item.body, UserMessage)]
 
 
+def between(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Where a turn has ended, and what comes of its answer is just being looked up."""
+    gate = Gate()
+
+    async def slow(journal: Journal, turn: Turn) -> Answer:
+        await gate.pass_through()
+        return await answer_of(journal, turn)
+
+    monkeypatch.setattr(flowing, "answer_of", slow)
+    return gate
+
+
 async def states(process: Process, peer: Peer) -> list[TurnState]:
     return [turn.state for turn in await process.journal.turns(peer.thread)]
 
@@ -125,14 +137,7 @@ async def test_a_cancel_in_a_node_ends_the_whole_prompt(connect: Connect, proces
 async def test_a_cancel_between_two_nodes_keeps_the_next_from_being_given(
     connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first turn has ended, and what comes of its answer is just being looked up."""
-    gate = Gate()
-
-    async def slow(journal: Journal, turn: Turn) -> Answer:
-        await gate.pass_through()
-        return await answer_of(journal, turn)
-
-    monkeypatch.setattr(flowing, "answer_of", slow)
+    gate = between(monkeypatch)
     provider = GatedProvider(text("one"), text("two"))
     peer = connect(provider, house=house(*TWO))
     await peer.begin("/flow:mine")
@@ -160,6 +165,36 @@ async def test_a_steer_goes_to_the_node_that_is_under_way(connect: Connect) -> N
     assert payloads(heard, "SteerInput") == [{"user_input": "gently"}]
     assert given(provider) == ["first", "second", "gently"]
     assert heard[-1]["result"] == FINISHED
+
+
+@pytest.mark.req("wire:S117", "wire:S80")
+async def test_a_steer_between_two_nodes_waits_for_the_next(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, second = between(monkeypatch), Gate()
+    provider = GatedProvider(text("one"), [*text("two"), second], text("three"))
+    peer = connect(provider, house=house(*TWO))
+    await peer.initialize()
+    await peer.begin("/flow:mine")
+    await gate.stopped()
+    await peer.send(id="s", method="steer", params={"user_input": "gently"})
+    await peer.ask("no such method", id="n")
+    gate.open()
+    assert (await peer.reply("s"))[-1].get("result") == {"status": "steered"}
+    second.open()
+    assert (await peer.reply("p"))[-1]["result"] == FINISHED
+    assert given(provider) == ["first", "second", "gently"]
+
+
+@pytest.mark.req("wire:S115")
+async def test_a_choice_the_model_spoke_of_before_it_used_a_tool_is_not_its_choice(connect: Connect) -> None:
+    first = [*text("<choice>yes</choice>, or so"), *call("look")]
+    peer = connect(
+        GatedProvider(text("work"), first, text("hm"), text("<choice>yes</choice>")),
+        [FakeTool("look")],
+        house=house(*DECIDES),
+    )
+    heard = await peer.prompt("/flow:mine")
+    assert len(inputs(heard)) == 4
+    assert inputs(heard)[-1].startswith("Your last answer did not end")
 
 
 @pytest.mark.req("wire:S116", "wire:S54")
