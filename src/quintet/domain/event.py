@@ -19,6 +19,7 @@ from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item, ResultStatus
 from quintet.domain.memory import Recall
 from quintet.domain.model import Finish, Usage
+from quintet.domain.notice import Notice
 from quintet.domain.project import Project
 from quintet.domain.thread import Thread
 from quintet.domain.tool import Effect, Todo
@@ -171,6 +172,8 @@ class ToolCalled(Payload, frozen=True):
     item: str
     call_id: str
     name: str
+    spelled: str = ""  # the name the model called it by, where that is another
+    fed: bool = False  # the first of its input came with it: the next delta has it
 
 
 class ToolStarted(Payload, frozen=True):
@@ -277,6 +280,19 @@ class MemoryRecalled(Payload, frozen=True):
     recall: Recall
 
 
+class NoticePosted(Payload, frozen=True):
+    """Something has happened beside the thread's turns. Whoever knows of it says it; no turn need run."""
+
+    notice: Notice
+
+
+class NoticeGiven(Payload, frozen=True):
+    """The model reads it with its next step; committed together with the item that tells it."""
+
+    notice: Notice
+    item: str
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -359,6 +375,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("command.settled", CommandSettled, FACT, leased=False),
     Kind("hook.triggered", HookTriggered, FACT, leased=False, audited=True),
     Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
+    Kind("notice.posted", NoticePosted, FACT, leased=False),
+    Kind("notice.given", NoticeGiven, FACT, leased=True),
     Kind("memory.recalled", MemoryRecalled, FACT, leased=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),

@@ -47,6 +47,7 @@ class ResultStatus(StrEnum):
 class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
     parts: tuple[Part, ...]
     steered: bool = False
+    notice: str = ""  # which notice it tells the model; nobody has said it
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", omit_defaults=True):
@@ -134,6 +135,8 @@ def shown(parts: Sequence[Part]) -> str:
 
 def speaker(body: Body) -> str:
     """Who says it, in a word for people."""
+    if isinstance(body, UserMessage) and body.notice:
+        return "notice"
     words: dict[type, str] = {
         UserMessage: "you",
         AssistantMessage: "assistant",

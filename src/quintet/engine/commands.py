@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from quintet.engine.flows import FlowToRun
+if TYPE_CHECKING:
+    from quintet.engine.flows import FlowToRun
 
 _CALL = re.compile(r"\s*/([A-Za-z0-9_-]+(?::[A-Za-z0-9._-]+)*)(?:\s+|$)(.*)", re.DOTALL)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from quintet.domain.errors import Denied, ErrorInfo, ProviderFailed, QuintetError, StepLimit, as_quintet_error
-from quintet.domain.event import AnyPayload, ItemAdded, StepFellBack, TurnFinished, TurnSteered, ViewChanged
+from quintet.domain.event import AnyPayload, StepFellBack, TurnFinished, ViewChanged
 from quintet.domain.hook import HookEvent
-from quintet.domain.ids import new_id
-from quintet.domain.item import Item, ToolCall, UserMessage, user_text
+from quintet.domain.item import ToolCall
 from quintet.domain.model import ModelRequest
+from quintet.domain.notice import Notice
 from quintet.domain.ports import Results, SurroundingsReader
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.turn import TurnState
@@ -23,6 +23,7 @@ from quintet.engine.compaction import TOO_LONG, Compaction
 from quintet.engine.context import Context
 from quintet.engine.ending import Ending
 from quintet.engine.feed import Feed
+from quintet.engine.giving import Giving
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
 from quintet.engine.prompt import system_text
@@ -63,10 +64,12 @@ class Loop:
         self._answering = Answering(running.starter.answer_form)
         self._calls = Calls(feed, interactions, policy, checkpoints, running, subagents, results=results)
         self._context: Context | None = None
+        self._giving: Giving | None = None
         self._compaction: Compaction | None = None
         self._step: Step | None = None
         self._steps = 0
         self._call_ids: set[str] = set()
+        self._notices: tuple[Notice, ...] = ()  # that the model has not been given, as of the last look
         self._failure: QuintetError | None = None  # what ended the turn's work
         self.ending = Ending(feed, running, self._leftovers)
 
@@ -115,10 +118,11 @@ class Loop:
 
     async def _held(self) -> bool:
         """Whether the turn goes on although the model has ended: a hook wants that, or somebody spoke meanwhile."""
+        assert self._giving is not None
         words = await self._running.moments.rests()
         if words:
-            await self._put(f"A hook says that you are not done: {words}")
-        return await self._give_steers() or bool(words)
+            await self._giving.words(f"A hook says that you are not done: {words}")
+        return await self._giving.steers() or bool(words)
 
     async def _go(self) -> None:
         running = self._running
@@ -135,24 +139,26 @@ class Loop:
             self._remembered = await self._recalling.before(running)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
+        self._giving = Giving(self._feed, running, self._context)
         self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
         if starter.agreement is not None:
-            await self._put(starter.agreement.words)
+            await self._giving.words(starter.agreement.words)
         if running.compact is not None:
             await self._compaction.requested(running.compact)
-            if not await self._give_steers():
+            if not await self._giving.steers():
                 running.closing = True
                 return
         while self._steps < running.starter.max_steps:
             if running.stopped_as is not None:
                 raise asyncio.CancelledError  # whatever ran has swallowed the cancel
             await self._look_at_settings()
+            await self._giving.notices(self._notices)
             step = await self._ask()
             for item in step.items:
                 self._context.add(item)
             await self._answer_calls(step.calls)
             corrected = not step.calls and await self._correct(step)
-            if await self._give_steers():
+            if await self._giving.steers():
                 running.rests = False
                 continue
             if running.rests or (not step.calls and not corrected and not await self._held()):
@@ -200,10 +206,13 @@ class Loop:
                 await _close(chunks)
 
     async def _look_at_settings(self) -> None:
-        """Plan mode may be set while the turn runs, by anybody and from any process; also above a subagent."""
+        """Plan mode may be set while the turn runs, by anybody and from any process; also above a subagent. Notices may
+        come the same way."""
         for running in self._running.upwards():
             thread = await self._feed.journal.thread(running.thread.id)
             running.planning = thread.settings.plan_mode
+            if running is self._running:
+                self._notices = thread.notices
 
     def _prompt(self) -> str:
         running, form = self._running, self._running.starter.answer_form
@@ -243,35 +252,11 @@ class Loop:
 
     async def _correct(self, step: Step) -> bool:
         """Tell the model what is wrong with its last words, where they must have a form."""
+        assert self._giving is not None
         words = "" if self._running.steers else self._answering.correction(step.items)
         if words:
-            await self._put(words)
+            await self._giving.words(words)
         return bool(words)
-
-    async def _put(self, words: str) -> None:
-        """Words for the model that are nobody's input."""
-        assert self._context is not None
-        lease = self._running.lease
-        item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), user_text(words))
-        (event,) = await self._feed.say(lease, ItemAdded(item))
-        assert isinstance(event.payload, ItemAdded)
-        self._context.add(event.payload.item)
-
-    async def _give_steers(self) -> bool:
-        """Put every accepted steer before the model. False when there is none; then the turn may end."""
-        assert self._context is not None
-        steers = await self._running.next_steers()
-        lease = self._running.lease
-        for steer in steers:
-            body = UserMessage(steer.parts, steered=True)
-            item = Item(new_id("itm"), lease.thread, lease.turn, 0, self._feed.clock.now_ms(), body)
-            events = await self._feed.say(lease, ItemAdded(item), TurnSteered(steer.id, item.id))
-            self._running.steers.popleft()
-            self._running.moments.steered()
-            added = events[0].payload
-            assert isinstance(added, ItemAdded)
-            self._context.add(added.item)
-        return bool(steers)
 
     def _leftovers(self, error: ErrorInfo | None) -> list[AnyPayload]:
         leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []

@@ -64,6 +64,8 @@ def retold(items: Sequence[Item], room: int) -> str:
 
 def _entry(body: Body) -> str:
     match body:
+        case UserMessage(notice=notice) if notice:
+            return f"## The agent is told\n{_short(text_of(body), ITEM)}"
         case UserMessage(parts=parts):
             images = sum(isinstance(p, ImagePart) for p in parts)
             return f"## The person\n{_short(text_of(body), ITEM)}" + (f"\n[{images} images]" if images else "")

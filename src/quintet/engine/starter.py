@@ -50,6 +50,7 @@ class Starter:
         keep_recent: int | None = None,
         compacts: bool = True,
         told: str = "",
+        attended: bool = True,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -75,6 +76,7 @@ class Starter:
         self.effort = effort  # how hard a model that can think shall; empty: as it likes
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
         self.told = told  # to the model, beside what everybody tells it
+        self.attended = attended  # else nobody is there: questions are dismissed, a plan put forward is begun with
         self.agreement: Agreement | None = None  # to words that go with the input and are somebody else's
         self.compacts = compacts  # by itself, where a thread grows too long
         self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole

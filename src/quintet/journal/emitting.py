@@ -117,6 +117,20 @@ def _recalled(tx: Transaction, where: Thread | None, turn: str, payload: ev.Memo
     return payload, None
 
 
+def _notice_posted(tx: Transaction, where: Thread | None, turn: str, payload: ev.NoticePosted, seq: int) -> Kept:
+    here = _here(where)
+    if here.deleted_ms:
+        raise NotFound(f"The thread {here.id} is deleted.", thread=here.id)
+    tx.put_thread(replace(here, notices=(*here.notices, payload.notice)))  # nobody has worked in it: its time stays
+    return payload, None
+
+
+def _notice_given(tx: Transaction, where: Thread | None, turn: str, payload: ev.NoticeGiven, seq: int) -> Kept:
+    here = _here(where)
+    _touch(tx, here, notices=tuple(n for n in here.notices if n.id != payload.notice.id))
+    return payload, None
+
+
 def _turn_queued(tx: Transaction, where: Thread | None, turn: str, payload: ev.TurnQueued, seq: int) -> Kept:
     tx.rows.insert_turn(TurnRow(payload.turn, payload.turn.mode))
     _touch(tx, _here(where))
@@ -229,6 +243,8 @@ _PROJECTIONS: dict[type[AnyPayload], Callable[[Transaction, Thread | None, str, 
     ev.ViewChanged: _view_changed,
     ev.CompactionFinished: _compacted,
     ev.MemoryRecalled: _recalled,
+    ev.NoticePosted: _notice_posted,
+    ev.NoticeGiven: _notice_given,
     ev.TurnQueued: _turn_queued,
     ev.TurnStarted: _turn_started,
     ev.TurnCancelRequested: _cancel_requested,

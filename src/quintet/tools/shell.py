@@ -183,7 +183,7 @@ class ShellTool:
         )
         text = (
             f"Started in the background as {name}, for at most {child.timeout_s:g} s. "
-            f"See its output with shell_output, end it with shell_stop."
+            f"You are told of its end. See its output with shell_output, end it with shell_stop."
         )
         return ToolOutcome(
             text, message=f"runs in the background as {name}", display=(block(command, None) | {"task": name},)

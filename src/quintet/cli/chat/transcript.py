@@ -72,7 +72,9 @@ class Transcript:
         if seen and seen[0].ordinal > 1:
             self.note(f"  … {seen[0].ordinal - 1} items before (quintet threads show {thread.id} has all)")
         for item in seen:
-            if isinstance(item.body, UserMessage):
+            if isinstance(item.body, UserMessage) and item.body.notice:
+                self.note(f"  {shown(item.body.parts)}")
+            elif isinstance(item.body, UserMessage):
                 self._said(shown(item.body.parts), steered=item.body.steered)
             else:
                 self._voice(thread.id).item(item)

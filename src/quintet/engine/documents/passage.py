@@ -47,6 +47,8 @@ def passages(thread: Thread, items: Iterable[Item]) -> Iterator[Passage]:
 
 def _told(item: Item) -> tuple[str, list[tuple[Form, str]]]:
     match item.body:
+        case UserMessage(parts=parts, notice=notice) if notice:
+            return "Notice", [(Form.PROSE, _words(p)) for p in parts]
         case UserMessage(parts=parts, steered=steered):
             return "You, meanwhile" if steered else "You", [(Form.PROSE, _words(p)) for p in parts]
         case AssistantMessage(text=text, partial=partial):

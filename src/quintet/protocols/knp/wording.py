@@ -78,8 +78,8 @@ def history_event(
         metadata["forkedFrom"] = {"tid": forked_from, "seq": item.ordinal}
     made: dict[str, Any] = {"id": item.id, "tid": item.thread, "seq": item.ordinal, "timestamp": knp.iso(item.at_ms)}
     match item.body:
-        case it.UserMessage(parts=parts, steered=steered):
-            metadata |= {"steered": True} if steered else {}
+        case it.UserMessage(parts=parts, steered=steered, notice=notice):
+            metadata |= ({"steered": True} if steered else {}) | ({"notice": notice} if notice else {})
             return knp.MessageEvent(**made, role="user", content=_content(parts), metadata=metadata)
         case it.AssistantMessage(text=text, partial=partial):
             metadata |= {"partial": True} if partial else {}

@@ -23,6 +23,7 @@ from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.ends import needless, refused_input
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.notification import notification
 from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
@@ -145,6 +146,9 @@ class Projection:
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Message("ContentPart", wire.ThinkPart(said.text))]
 
+    def _called(self, said: ev.ToolCalled) -> list[Out]:
+        return [*self._calls.begin(said.call_id, said.spelled or said.name, fed=said.fed)]
+
     def _input_delta(self, said: ev.ToolInputDelta) -> list[Out]:
         return [*self._calls.grow(said.call_id, said.name, said.text)]
 
@@ -200,6 +204,11 @@ class Projection:
         self.plan_mode = said.plan_mode
         return [Message("StatusUpdate", wire.PlanUpdate(plan_mode=said.plan_mode))]
 
+    # --- beside it -----------------------------------------------------------------------------------------------
+    def _notice_given(self, said: ev.NoticeGiven) -> list[Out]:
+        """With the model: between turns clients expect silence, and none is told twice."""
+        return [Message("Notification", notification(said.notice))]
+
     # --- hooks ---------------------------------------------------------------------------------------------------
     def _hook_triggered(self, said: ev.HookTriggered) -> list[Out]:
         return [Message("HookTriggered", wire.HookTriggered(said.event.value, said.target, said.count))]
@@ -219,11 +228,13 @@ Projection.rows = {
     ev.CompactionFinished: Projection._compaction_finished,
     ev.TextDelta: Projection._text_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
+    ev.ToolCalled: Projection._called,
     ev.ToolInputDelta: Projection._input_delta,
     ev.ItemAdded: Projection._item_added,
     ev.InteractionRequested: Projection._requested,
     ev.InteractionResolved: Projection._resolved,
     ev.ThreadUpdated: Projection._thread_updated,
+    ev.NoticeGiven: Projection._notice_given,
     ev.HookTriggered: Projection._hook_triggered,
     ev.HookResolved: Projection._hook_resolved,
 }

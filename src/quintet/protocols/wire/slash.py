@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from quintet.domain.event import ThreadUpdated
 from quintet.engine.commands import Called, Commands, Deed, listed
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.flowing import run_flow
 from quintet.protocols.wire.greeting import SlashCommandInfo
 from quintet.protocols.wire.status import filled
 
@@ -32,6 +31,8 @@ async def carry_out(running: Running, called: Called) -> wire.PromptResult | Non
         running.says(await called.command.input(called.words))
         return None
     if deed is Deed.FLOW:
+        from quintet.protocols.wire.flowing import run_flow  # few prompts are flows
+
         return await run_flow(running, called)
     if deed is Deed.COMPACT and not await _is_empty(running):
         return await running.compact(called.words)

@@ -45,8 +45,8 @@ class Retold(Projection):
         return []
 
 
-_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ToolInputDelta)
-Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _DELTAS} | {
+_IN_PIECES = (ev.TextDelta, ev.ReasoningDelta, ev.ToolCalled, ev.ToolInputDelta)
+Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _IN_PIECES} | {
     ev.ItemAdded: Retold._item_retold,
     ev.InteractionRequested: Retold._requested_then,
     ev.InteractionResolved: Retold._resolved_then,
@@ -64,7 +64,7 @@ class Brought:
         said = event.payload
         if not isinstance(said, ev.ItemAdded) or event.turn:
             return self.end() if isinstance(said, ev.TurnStarted) else []
-        if not isinstance(said.item.body, it.UserMessage):
+        if not isinstance(said.item.body, it.UserMessage) or said.item.body.notice:
             return self._telling.project(event) if self._telling else []
         ended = self.end()
         self._telling = Retold(said_by_user(said.item.body.parts), self._options)

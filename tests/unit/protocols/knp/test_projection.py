@@ -31,6 +31,8 @@ NOT_TOLD = {
     "grant.revoked": "the rules say it",
     "command.posted": "the engine's own",
     "command.settled": "the engine's own",
+    "notice.posted": "0.1 has no kind for it; the words come as an event of the history",
+    "notice.given": "the words come as an event of the history",
     "hook.triggered": "0.1 has no kind for it",
     "hook.resolved": "0.1 has no kind for it",
     "checkpoint.made": "diffs are part of 0.2",
