@@ -132,6 +132,7 @@ class Loop:
             running.others = (await self._agents.all(settings.cwd)).agents
         if running.compact is None:
             await self._hear_hooks()
+            await self._calls.agree()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         self._around = await self._surroundings.look(settings.cwd)
         if self._recalling is not None:
@@ -140,6 +141,8 @@ class Loop:
         self._call_ids |= self._context.call_ids()
         self._giving = Giving(self._feed, running, self._context)
         self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
+        if starter.agreement is not None:
+            await self._giving.words(starter.agreement.words)
         if running.compact is not None:
             await self._compaction.requested(running.compact)
             if not await self._giving.steers():

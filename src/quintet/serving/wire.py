@@ -27,6 +27,7 @@ from quintet.engine.leave import Leave
 
 if TYPE_CHECKING:
     from quintet.engine.deeds import Deeds
+    from quintet.engine.flows import FlowToRun
     from quintet.engine.starter import Starter
     from quintet.protocols.wire.house import House
     from quintet.protocols.wire.place import Place
@@ -147,11 +148,11 @@ async def _image(app: App, address: str) -> ImagePart:
 
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
     """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
-    agrees to what is in it."""
+    agrees to what is in it; before its flow is run, somebody agrees to the same."""
     from quintet.workspace.project_root import project_root
     from quintet.workspace.skills import Skill, find_skills, text_of
 
-    def command(skill: Skill) -> Named:
+    def plain(skill: Skill) -> Named:
         async def say(words: str) -> str:
             if skill.of_project:
                 told = f"Read the skill {skill.name} with read_skill and do what it says."
@@ -162,4 +163,19 @@ def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
         described = "A skill of the project" if skill.of_project else skill.description
         return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
 
-    return [command(s) for s in find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)]
+    def flow(skill: Skill) -> Named:
+        async def read() -> FlowToRun:
+            from quintet.engine.agreement import Agreement
+            from quintet.engine.flows import FlowToRun
+            from quintet.workspace.flow_skills import flow_of
+
+            found, digest = await asyncio.to_thread(flow_of, skill)
+            title = f"run the flow of the skill {skill.name}"
+            asked = Agreement("read_skill", {"name": skill.name}, title, digest) if skill.of_project else None
+            return FlowToRun(skill.name, found, asked)
+
+        described = "A flow of the project" if skill.of_project else skill.description
+        return Named(f"flow:{skill.name}", described or "A flow", Deed.FLOW, flow=read)
+
+    found = find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)
+    return [*map(plain, found), *(flow(skill) for skill in found if skill.is_flow)]

@@ -1,6 +1,6 @@
 """Slash commands on Wire: an input that means one is carried out instead of being given to the model.
 
-Those that only do something are told as a turn without a step; those that ask the model are one.
+Those that only do something are told as a turn without a step; those that ask the model are one, or several in one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ async def carry_out(running: Running, called: Called) -> wire.PromptResult | Non
     if called.command is not None and deed is Deed.ASK:
         running.says(await called.command.input(called.words))
         return None
+    if deed is Deed.FLOW:
+        from quintet.protocols.wire.flowing import run_flow  # few prompts are flows
+
+        return await run_flow(running, called)
     if deed is Deed.COMPACT and not await _is_empty(running):
         return await running.compact(called.words)
     await running.whole(lambda: _tell(running, called))
