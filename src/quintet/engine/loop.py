@@ -129,6 +129,7 @@ class Loop:
         if running.compact is None:
             await self._hear_hooks()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
+        running.models = self._models
         self._around = await self._surroundings.look(settings.cwd)
         if self._recalling is not None:
             self._remembered = await self._recalling.before(running)

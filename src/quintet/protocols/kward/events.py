@@ -145,6 +145,9 @@ class Projection:
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
         return [Frame("assistantDelta", {"delta": said.text})]
 
+    def _media_delta(self, said: ev.MediaDelta) -> list[Out]:
+        return [Frame("assistantDelta", {"delta": it.named(said.part)})]
+
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Frame("reasoningDelta", {"delta": said.text})]
 
@@ -173,6 +176,7 @@ Projection.rows = {
     ev.StepRetried: Projection._step_retried,
     ev.StepFinished: Projection._step_finished,
     ev.TextDelta: Projection._text_delta,
+    ev.MediaDelta: Projection._media_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
     ev.ItemAdded: Projection._item_added,
     ev.InteractionRequested: Projection._requested,

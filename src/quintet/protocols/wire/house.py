@@ -53,7 +53,7 @@ class House:
         commands: Commands | None = None,
         session: str = "",
         unsupported: str = "",
-        fetch_image: Fetch = no_fetch,
+        fetch: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
         use: Callable[[], Awaitable[None]] | None = None,
         leave: Callable[[], Awaitable[None]] | None = None,
@@ -69,7 +69,7 @@ class House:
         self.session = session  # what the client calls the thread
         self.commands = commands or Commands()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
-        self.fetch_image = fetch_image  # what a client names by its address
+        self.fetch = fetch  # what a client names by its address
         self.log = log
         self._use = use
         self.leave = leave  # what is done when its client has left

@@ -56,7 +56,7 @@ class Running:
             thread = await house.thread()
             starter = self.client.starter()
             await self._refuse_unfit(thread)
-            parts = self._said or await core_parts(self._input, house.fetch_image)
+            parts = self._said or await core_parts(self._input, house.fetch)
             start = house.turns.start
             return result_of(
                 await self._run(thread, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.REJECT))
