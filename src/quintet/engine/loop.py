@@ -134,6 +134,7 @@ class Loop:
             await self._hear_hooks()
             await self._calls.agree()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
+        running.models = self._models
         self._around = await self._surroundings.look(settings.cwd)
         if self._recalling is not None:
             self._remembered = await self._recalling.before(running)

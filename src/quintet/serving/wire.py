@@ -17,7 +17,7 @@ from quintet.app import App
 from quintet.domain.agent import Agent
 from quintet.domain.event import ThreadUpdated
 from quintet.domain.hook import Hook, HookSubscription
-from quintet.domain.item import ImagePart
+from quintet.domain.item import Media, MediaKind
 from quintet.domain.ports import Tool
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread, ThreadSettings
@@ -123,7 +123,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         window=app.window,
         session=place.session,
         unsupported=flags.unsupported,
-        fetch_image=lambda address: _image(app, address),
+        fetch=lambda address, kind: _fetched(app, address, kind),
         commands=Commands(lambda: _skill_commands(app, flags)),
         deeds=lambda: _deeds(app, place),
         leave_to_act=leave_to_act,
@@ -139,11 +139,11 @@ def _deeds(app: App, place: Place) -> Deeds:
     return Deeds(app.feed, app.threads, WireDisk(app, place))
 
 
-async def _image(app: App, address: str) -> ImagePart:
-    from quintet.workspace.web.images import fetch_image
+async def _fetched(app: App, address: str, kind: MediaKind) -> Media:
+    from quintet.workspace.web.media import fetch_media
 
-    app.log.line(f"wire: the client named an image by its address, which is fetched: {shown_line(address)[:200]}")
-    return await fetch_image(address)
+    app.log.line(f"wire: the client named {kind} by its address, which is fetched: {shown_line(address)[:200]}")
+    return await fetch_media(address, kind)
 
 
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:

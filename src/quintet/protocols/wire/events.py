@@ -23,8 +23,9 @@ from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of
 from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.ends import needless, refused_input
 from quintet.protocols.wire.models import Message
-from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.names import Names
 from quintet.protocols.wire.notification import notification
+from quintet.protocols.wire.parts import wire_part
 from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
@@ -152,6 +153,9 @@ class Projection:
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
         return [Message("ContentPart", wire.TextPart(said.text))]
 
+    def _media_delta(self, said: ev.MediaDelta) -> list[Out]:
+        return [Message("ContentPart", wire_part(said.part))]
+
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Message("ContentPart", wire.ThinkPart(said.text))]
 
@@ -237,6 +241,7 @@ Projection.rows = {
     ev.CompactionFinished: Projection._compaction_finished,
     ev.TextDelta: Projection._text_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
+    ev.MediaDelta: Projection._media_delta,
     ev.ToolCalled: Projection._called,
     ev.ToolInputDelta: Projection._input_delta,
     ev.ItemAdded: Projection._item_added,
@@ -269,4 +274,4 @@ def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     """A lone text as a string, else the parts."""
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
-    return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
+    return [wire_part(part) for part in parts]

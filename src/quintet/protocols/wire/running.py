@@ -55,7 +55,7 @@ class Running:
             if called is not None and (done := await carry_out(self, called)) is not None:
                 return done
             await self.fits()
-            parts = self._said or await core_parts(self._input, house.fetch_image)
+            parts = self._said or await core_parts(self._input, house.fetch)
             return result_of(await self.turn(parts, self.client.starter()))
         finally:
             self.begun.set()

@@ -62,7 +62,7 @@ async def steer(call: Call[Client], params: wire.PromptParams) -> wire.SteerResu
     client.gate.steers()
     thread = await client.house.thread()
     client.refuse_unfit(params.user_input, thread)
-    parts = await core_parts(params.user_input, client.house.fetch_image)
+    parts = await core_parts(params.user_input, client.house.fetch)
     try:
         await client.house.turns.steer(thread.id, parts, ME)
     except TurnOver:
