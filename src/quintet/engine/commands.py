@@ -30,6 +30,7 @@ class Deed(StrEnum):
     COMPACT = "compact"
     PLAN = "plan"
     HELP = "help"
+    ASIDE = "aside"
 
 
 async def _nothing(words: str) -> str:
@@ -53,6 +54,7 @@ BUILT_IN = (
     Named("compact", "Summarise the older part of the conversation; words behind it say what matters", Deed.COMPACT),
     Named("clear", "Let the model begin afresh, with nothing of the conversation", Deed.CLEAR, ("reset",)),
     Named("plan", "Plan without changing anything: /plan on, /plan off, or the other one", Deed.PLAN),
+    Named("btw", "Ask something beside the work: nothing of it is kept, and no tool is used", Deed.ASIDE),
     Named("help", "List these commands", Deed.HELP),
 )
 

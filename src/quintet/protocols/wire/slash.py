@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CLEARED = "The context has been cleared."
 EMPTY = "The context is empty."
+NO_QUESTION = "Ask with /btw QUESTION."
 
 
 def infos(commands: Commands) -> list[SlashCommandInfo]:
@@ -30,6 +31,8 @@ async def carry_out(running: Running, called: Called) -> wire.PromptResult | Non
     if called.command is not None and deed is Deed.ASK:
         running.says(await called.command.input(called.words))
         return None
+    if deed is Deed.ASIDE and called.words:
+        return await running.aside(called.words)
     if deed is Deed.COMPACT and not await _is_empty(running):
         return await running.compact(called.words)
     await running.whole(lambda: _tell(running, called))
@@ -45,6 +48,8 @@ async def _tell(running: Running, called: Called) -> None:
             await running.text(listed(house.commands.all()))
         case Deed.COMPACT:
             await running.text(EMPTY)
+        case Deed.ASIDE:
+            await running.text(NO_QUESTION)
         case Deed.PLAN:
             await _plan(running, called.words)
         case Deed.CLEAR:
