@@ -36,7 +36,6 @@ class Hands:
         home: Path,
         config: Config,
         credentials: Credentials,
-        results: KeptResults,
         skills_dirs: tuple[str, ...] = (),
         *,
         post: Post | None = None,
@@ -46,7 +45,7 @@ class Hands:
         self.home = home
         self.config = config
         self.credentials = credentials
-        self.results = results
+        self.results = KeptResults(str(home))
         self.skills_dirs = skills_dirs
         self._post = post
         self._now_ms = now_ms

@@ -82,9 +82,7 @@ class Peer:
 
         made = House(
             process.feed,
-            process.turns,
-            process.threads,
-            process.interactions,
+            lambda: process,
             starter=make,
             tools=lambda: tools,
             version="0",

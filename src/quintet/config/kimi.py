@@ -64,6 +64,7 @@ class KimiConfig(msgspec.Struct, frozen=True):
     default_model: str = ""
     default_thinking: bool = False
     default_yolo: bool = False
+    default_plan_mode: bool = False
     models: dict[str, KimiModel] = {}
     providers: dict[str, KimiProvider] = {}
     loop_control: LoopControl = LoopControl()
@@ -135,6 +136,18 @@ def choose(
         chosen = _chosen(kimi, made, environment, entry, thinking=thinking)
         made = chosen.config
     return chosen
+
+
+def with_attempts(chosen: Chosen, attempts: int | None, environment: Mapping[str, str]) -> Chosen:
+    """As often as the command line says, whatever the files say; the first attempt counts as one."""
+    if attempts is None:
+        return chosen
+    from quintet.providers.well_known import found_providers
+
+    config = chosen.config
+    known = found_providers(environment, ()) | config.providers
+    bounded = {name: replace(provider, max_retries=attempts - 1) for name, provider in known.items()}
+    return replace(chosen, config=replace(config, providers=bounded))
 
 
 def _of_environment(kimi: KimiConfig, environment: Mapping[str, str], model: str) -> KimiModel | None:

@@ -172,6 +172,8 @@ class ToolCalled(Payload, frozen=True):
     item: str
     call_id: str
     name: str
+    spelled: str = ""  # the name the model called it by, where that is another
+    fed: bool = False  # the first of its input came with it: the next delta has it
 
 
 class ToolStarted(Payload, frozen=True):

@@ -73,6 +73,7 @@ class ToolStart(msgspec.Struct, frozen=True, gc=False):
 
     call_id: str
     name: str
+    fed: bool = False  # the first of its input came with it and is the next chunk
 
 
 class ToolInput(msgspec.Struct, frozen=True, gc=False):

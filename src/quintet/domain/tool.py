@@ -83,6 +83,7 @@ class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     diff: str = ""
     images: tuple[ImagePart, ...] = ()
     limit: int = RESULT_LIMIT  # characters of the text that the model gets at once; the whole of it is kept
+    facts: dict[str, Any] = {}  # for whoever says it in other words (engine/spelling.py); not kept
 
 
 class Todo(msgspec.Struct, frozen=True):

@@ -61,6 +61,11 @@ class RunningTurn:
         return strictest(own, self.above.mode) if self.above else own
 
     @property
+    def loosest(self) -> Mode:
+        """What it comes to when no plan holds it."""
+        return strictest(self._mode, self.above.loosest) if self.above else self._mode
+
+    @property
     def may_delegate(self) -> bool:
         return self.starter.has(TOOL) and self.thread.depth < DEEPEST and may_use(self.agent, TOOL)
 

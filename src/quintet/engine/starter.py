@@ -48,6 +48,7 @@ class Starter:
         keep_recent: int | None = None,
         compacts: bool = True,
         told: str = "",
+        attended: bool = True,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -73,6 +74,7 @@ class Starter:
         self.effort = effort  # how hard a model that can think shall; empty: as it likes
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
         self.told = told  # to the model, beside what everybody tells it
+        self.attended = attended  # else nobody is there: questions are dismissed, a plan put forward is begun with
         self.compacts = compacts  # by itself, where a thread grows too long
         self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked

@@ -189,12 +189,16 @@ class Step:
         self._renamed[start.call_id] = unique
         own = self._own_names.get(name, "")
         growing = self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, name), own)
-        return ToolCalled(growing.id, unique, own or name)
+        return ToolCalled(growing.id, unique, own or name, name if own else "", start.fed)
 
     def _grow_call(self, call_id: str, text: str) -> None:
         growing = self._open_calls.get(self._renamed.get(call_id, call_id))
-        if growing is not None:
+        if growing is None:
+            return
+        if text:
             self._say(growing, text)
+        else:
+            self._feed.push(growing.delta(""), self._lease)  # only a script sends one, to be passed on as it is
 
     def _say(self, growing: _Growing, text: str) -> None:
         if not text:

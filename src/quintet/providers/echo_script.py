@@ -111,7 +111,7 @@ class _Reading:
         if not isinstance(arguments, str | None):
             raise Unreadable(f"tool_call.arguments must be a string at {self._where}")
         self.call = call_id
-        self.chunks.append(ToolStart(call_id, name))
+        self.chunks.append(ToolStart(call_id, name, fed=bool(arguments)))
         if arguments:
             self.chunks.append(ToolInput(call_id, arguments))
 
@@ -119,9 +119,8 @@ class _Reading:
         if not self.call:
             raise Unreadable(f"tool_call_part before any tool_call at {self._where}")
         part = value.get("arguments_part") if isinstance(value, dict) else value
-        if part not in (None, ""):
-            text = part if isinstance(part, str) else msgspec.json.encode(part).decode()
-            self.chunks.append(ToolInput(self.call, text))
+        text = "" if part is None else part if isinstance(part, str) else msgspec.json.encode(part).decode()
+        self.chunks.append(ToolInput(self.call, text))
 
 
 def _usage(payload: str) -> Usage:

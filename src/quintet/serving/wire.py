@@ -5,6 +5,7 @@ so that app.py need not know any protocol's clients.
 from __future__ import annotations
 
 import asyncio
+import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,18 +15,18 @@ import msgspec
 
 from quintet.app import App
 from quintet.domain.agent import Agent
+from quintet.domain.event import ThreadUpdated
 from quintet.domain.hook import Hook, HookSubscription
 from quintet.domain.item import ImagePart
 from quintet.domain.ports import Tool
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import ToolSpec
-from quintet.domain.turn import Mode
 from quintet.engine.commands import Commands, Deed, Named
-from quintet.engine.starter import Starter
-from quintet.workspace.project_root import project_root
+from quintet.engine.leave import Leave
 
 if TYPE_CHECKING:
+    from quintet.engine.starter import Starter
     from quintet.protocols.wire.house import House
 
 
@@ -37,11 +38,15 @@ class WireFlags(msgspec.Struct, frozen=True):
     called: str = ""  # the working directory as the client writes it, where a link is on the way
     session: str = ""
     yolo: bool = False
+    afk: bool = False
+    plan: bool = False  # plan mode, whatever the thread was in
+    plan_if_new: bool = False
     model: str = ""
     agent: Agent | None = None
     hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
+    traced: bool = False  # what comes and goes is noted in the log
 
 
 def wire_house(app: App, flags: WireFlags) -> House:
@@ -50,19 +55,27 @@ def wire_house(app: App, flags: WireFlags) -> House:
     from quintet.protocols.wire.house import ME, House
     from quintet.protocols.wire.place import Place
 
-    app.hooks.configured = (*app.hooks.configured, *flags.hooks)
+    app.add_hooks(flags.hooks)
     session = flags.session or str(uuid.uuid4())
     linked = flags.work_dir if flags.called and flags.called != flags.work_dir else ""
     place = Place(flags.share_dir, flags.called or flags.work_dir, session, linked)
 
+    leave_to_act = Leave(app.config.policy.mode, yolo=flags.yolo, afk=flags.afk)
+
     async def open_thread() -> Thread:
-        return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
+        wanted = ThreadSettings(flags.work_dir, plan_mode=flags.plan or flags.plan_if_new)
+        thread = await app.wire_files.open(place, wanted)
+        if not flags.plan or thread.settings.plan_mode:
+            return thread
+        await app.threads.configure(thread.id, ThreadUpdated(plan_mode=True))
+        return (await app.threads.get(thread.id)).thread
 
     async def use() -> None:
         await app.wire_files.use(place)
 
     async def leave() -> None:
-        await app.wire_files.leave(place)
+        if await asyncio.to_thread(os.path.isdir, place.directory):
+            await app.wire_files.leave(place)
 
     def starter(
         tools: Sequence[Tool],
@@ -73,7 +86,9 @@ def wire_house(app: App, flags: WireFlags) -> House:
     ) -> Starter:
         return app.starter(
             ME,
-            mode=Mode.ALLOW if flags.yolo else Mode.ASK,
+            mode=leave_to_act.mode,
+            attended=not leave_to_act.afk,
+            told=leave_to_act.told,
             model=flags.model,
             max_steps=flags.max_steps,
             tools=tools,
@@ -85,24 +100,26 @@ def wire_house(app: App, flags: WireFlags) -> House:
             keeps_steers=False,  # a steer belongs to its turn alone
         )
 
+    if flags.traced:
+        who = f"session {session} in {place.work_dir}, model {flags.model or 'as configured'}"
+        app.log.line(f"wire: serves {who}, mode {leave_to_act.mode}, plan {flags.plan}")
     return House(
         app.feed,
-        app.turns,
-        app.threads,
-        app.interactions,
+        lambda: app.room,
         open_thread=open_thread,
         use=use,
         leave=leave,
         starter=starter,
         tools=lambda: app.tools,
         version=__version__,
-        configured_hooks=Counter(hook.event.value for hook in app.hooks.configured),
+        configured_hooks=Counter(hook.event.value for hook in app.configured_hooks),
         window=app.window,
         session=place.session,
         unsupported=flags.unsupported,
         fetch_image=lambda address: _image(app, address),
         commands=Commands(lambda: _skill_commands(app, flags)),
         log=app.log.line,
+        trace=app.log.line if flags.traced else lambda line: None,
     )
 
 
@@ -116,6 +133,7 @@ async def _image(app: App, address: str) -> ImagePart:
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
     """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
     agrees to what is in it."""
+    from quintet.workspace.project_root import project_root
     from quintet.workspace.skills import Skill, find_skills, text_of
 
     def command(skill: Skill) -> Named:

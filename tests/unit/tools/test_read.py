@@ -20,7 +20,7 @@ async def test_a_file_is_returned_as_it_is(use, workspace):
 async def test_a_range_of_lines_tells_where_to_read_on(use, workspace):
     (workspace / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     done = await use("read", path="a.txt", from_line=3, lines=2)
-    assert done.text == "line 3\nline 4\n[lines 3-4 of a file of 71 bytes; read on with from_line=5]"
+    assert done.text == "line 3\nline 4\n[lines 3-4 of 10; read on with from_line=5]"
     assert (await use("read", path="a.txt", from_line=9)).text == "line 9\nline 10\n"
 
 
@@ -108,7 +108,7 @@ async def test_empty_missing_short_directory_and_pipe_are_told(use, workspace):
     os.mkfifo(workspace / "pipe")
     assert (await use("read", path="empty")).text == "[empty is empty]"
     assert (await use("read", path="gone")).text == "There is no file gone."
-    assert (await use("read", path="short", from_line=9)).text == "short has only 1 lines."
+    assert (await use("read", path="short", from_line=9)).text == "short has only 1 line."
     assert "is a directory. Use `list`" in (await use("read", path=".")).text
     assert "not a regular file" in (await use("read", path="pipe")).text
 
@@ -142,3 +142,32 @@ async def test_a_link_put_in_place_after_preparing_is_not_followed(tools, worksp
     done = await tools["read"].run(prepared, context)
     assert done.status is ResultStatus.ERROR
     assert "outside the workspace" in done.text
+
+
+async def test_lines_are_counted_from_the_end_too(use, workspace):
+    (workspace / "f").write_text("".join(f"line {n}\n" for n in range(1, 11)))
+    assert (await use("read", path="f", from_line=-2)).text == "line 9\nline 10\n[lines 9-10 of 10]"
+    done = await use("read", path="f", from_line=-3, lines=1)
+    assert done.text == "line 8\n[lines 8-8 of 10; read on with from_line=9]"
+    assert done.facts == {"first": 8, "lines": 1, "total": 10, "cut": [], "full": False}
+    assert (await use("read", path="f", from_line=-99)).text.startswith("line 1\n")
+    with pytest.raises(Invalid, match="from -1 at the end"):
+        await use("read", path="f", from_line=0)
+
+
+async def test_lines_have_their_numbers_when_asked(use, workspace):
+    (workspace / "f").write_text("a\nb")
+    assert (await use("read", path="f", numbered=True)).text == "     1\ta\n     2\tb"
+    assert (await use("read", path="f", from_line=2, numbered=True)).text == "     2\tb"
+
+
+async def test_the_last_lines_of_a_long_end_are_the_ones_that_are_shown(use, workspace):
+    (workspace / "f").write_text("".join(f"{n:04} {'x' * 995}\n" for n in range(200)))
+    done = await use("read", path="f", from_line=-100)
+    assert done.facts["full"]
+    assert done.facts["first"] + done.facts["lines"] == 201
+    assert done.text.endswith("of 200]")
+    first = await use("read", path="f")
+    assert first.facts["full"]
+    assert first.text.startswith("0000 ")
+    assert f"of 200; read on with from_line={first.facts['lines'] + 1}]" in first.text

@@ -36,6 +36,7 @@ class Frame(Struct, frozen=True):
 
     type: str
     payload: Any
+    item: str = ""  # of which it is a piece
 
 
 class Asked(Struct, frozen=True):
@@ -143,10 +144,10 @@ class Projection:
 
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
-        return [Frame("assistantDelta", {"delta": said.text})]
+        return [Frame("assistantDelta", {"delta": said.text}, said.item)]
 
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
-        return [Frame("reasoningDelta", {"delta": said.text})]
+        return [Frame("reasoningDelta", {"delta": said.text}, said.item)]
 
     def _item_added(self, said: ev.ItemAdded) -> list[Out]:
         results = [message for message in self._folding.take(said.item) if message.role == "tool"]

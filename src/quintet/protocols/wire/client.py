@@ -11,7 +11,6 @@ from quintet.domain.hook import HookSubscription
 from quintet.domain.model import ModelInfo
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
-from quintet.engine.starter import Starter
 from quintet.protocols.wire.errors import IN_PROGRESS, NONE_IN_PROGRESS, NotSupported, WrongState
 from quintet.protocols.wire.gate import Gate
 from quintet.protocols.wire.greeting import ClientCapabilities
@@ -20,6 +19,7 @@ from quintet.protocols.wire.inputs import lacks
 from quintet.protocols.wire.models import UserInput
 
 if TYPE_CHECKING:
+    from quintet.engine.starter import Starter
     from quintet.protocols.wire.replay import Replaying
     from quintet.protocols.wire.running import Running
 

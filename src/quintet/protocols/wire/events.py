@@ -156,6 +156,9 @@ class Projection:
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Message("ContentPart", wire.ThinkPart(said.text))]
 
+    def _called(self, said: ev.ToolCalled) -> list[Out]:
+        return [*self._calls.begin(said.call_id, said.spelled or said.name, fed=said.fed)]
+
     def _input_delta(self, said: ev.ToolInputDelta) -> list[Out]:
         return [*self._calls.grow(said.call_id, said.name, said.text)]
 
@@ -244,6 +247,7 @@ Projection.rows = {
     ev.CompactionFinished: Projection._compaction_finished,
     ev.TextDelta: Projection._text_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
+    ev.ToolCalled: Projection._called,
     ev.ToolInputDelta: Projection._input_delta,
     ev.ItemAdded: Projection._item_added,
     ev.InteractionRequested: Projection._requested,

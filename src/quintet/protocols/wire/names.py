@@ -59,6 +59,10 @@ class Names:
         """Names a client's own tool may not have."""
         return RETIRED | {tool.spec.name for tool in (*tools, *self.tools(tools))}
 
+    def shown(self, name: str) -> str:
+        """A tool's name as the client knows it."""
+        return self._spellings.name_of(name)
+
     def call(self, name: str, arguments: str) -> tuple[str, str]:
         """A call that was made elsewhere under our own name is shown under Kimi's."""
         return self._spellings.outward(name, arguments)

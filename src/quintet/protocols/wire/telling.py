@@ -45,8 +45,8 @@ class Retold(Projection):
         return []
 
 
-_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ToolInputDelta)
-Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _DELTAS} | {
+_IN_PIECES = (ev.TextDelta, ev.ReasoningDelta, ev.ToolCalled, ev.ToolInputDelta)
+Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _IN_PIECES} | {
     ev.ItemAdded: Retold._item_retold,
     ev.InteractionRequested: Retold._requested_then,
     ev.InteractionResolved: Retold._resolved_then,

@@ -33,7 +33,9 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
     running = Running(client, call.connection, params.user_input)
     with client.busy(running):
         client.own_plan_changes = 0
-        return await played(running)
+        result = await played(running)
+        client.house.trace(f"wire: the prompt has ended: {result.status}")
+        return result
 
 
 @TURNS.method(
