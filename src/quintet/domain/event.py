@@ -301,6 +301,19 @@ class NoticeGiven(Payload, frozen=True):
     item: str
 
 
+class AsideAsked(Payload, frozen=True):
+    """A question beside the thread: neither it nor its answer becomes an item."""
+
+    id: str
+    question: str
+
+
+class AsideAnswered(Payload, frozen=True):
+    id: str
+    answer: str = ""
+    error: ErrorInfo | None = None  # why there is none
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -386,6 +399,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
     Kind("notice.posted", NoticePosted, FACT, leased=False),
     Kind("notice.given", NoticeGiven, FACT, leased=True),
+    Kind("aside.asked", AsideAsked, FACT, leased=True),
+    Kind("aside.answered", AsideAnswered, FACT, leased=True),
     Kind("memory.recalled", MemoryRecalled, FACT, leased=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),

@@ -39,6 +39,7 @@ class Deed(StrEnum):
     IMPORT = "import"
     FLOW = "flow"  # its chart is walked, each node an input of its own
     HELP = "help"
+    ASIDE = "aside"
 
 
 async def _nothing(words: str) -> str:
@@ -67,6 +68,7 @@ BUILT_IN = (
     Named("afk", "As /yolo, and questions of the model are dismissed, since nobody is there; or end that", Deed.AFK),
     Named("export", "Write the conversation as Markdown, into the working directory or where you say", Deed.EXPORT),
     Named("import", "Give the model a text file, or what was said in another session", Deed.IMPORT),
+    Named("btw", "Ask something beside the work: nothing of it is kept, and no tool is used", Deed.ASIDE),
     Named("help", "List these commands", Deed.HELP),
 )
 

@@ -19,7 +19,7 @@ from quintet.domain.interaction import Approval, Decision, ExternalCall, HookReq
 from quintet.domain.principal import ENGINE
 from quintet.domain.turn import TurnState
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of
+from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of, short_id
 from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.ends import needless, refused_input
 from quintet.protocols.wire.models import Message
@@ -77,6 +77,7 @@ class Projection:
         self._rejected: set[str] = set()
         self._returned: dict[str, wire.ToolReturnValue] = {}
         self._steers: list[Message] = []  # given to the model with the next step
+        self._asides: dict[str, ev.AsideAsked] = {}  # not answered yet
         self._step = 0
         self.finished: ev.TurnFinished | None = None
 
@@ -102,6 +103,15 @@ class Projection:
 
     def _turn_finished(self, said: ev.TurnFinished) -> list[Out]:
         self.finished = said
+        return [*self._unanswered(said), *self._turn_ended(said)]
+
+    def _unanswered(self, said: ev.TurnFinished) -> list[Out]:
+        """Its process has died over them."""
+        return [
+            out for id in list(self._asides) for out in self._aside_answered(ev.AsideAnswered(id, error=said.error))
+        ]
+
+    def _turn_ended(self, said: ev.TurnFinished) -> list[Out]:
         end = Message("TurnEnd", NOTHING)
         if (reason := refused_input(said)) is not None:
             return [_text(reason), end]
@@ -222,6 +232,15 @@ class Projection:
         """With the model: between turns clients expect silence, and none is told twice."""
         return [Message("Notification", notification(said.notice))]
 
+    def _aside_asked(self, said: ev.AsideAsked) -> list[Out]:
+        self._asides[said.id] = said
+        return [Message("BtwBegin", wire.BtwBegin(short_id(said.id), said.question))]
+
+    def _aside_answered(self, said: ev.AsideAnswered) -> list[Out]:
+        self._asides.pop(said.id, None)
+        error = said.error.message if said.error else None
+        return [Message("BtwEnd", wire.BtwEnd(short_id(said.id), said.answer or None, error))]
+
     # --- hooks ---------------------------------------------------------------------------------------------------
     def _hook_triggered(self, said: ev.HookTriggered) -> list[Out]:
         return [Message("HookTriggered", wire.HookTriggered(said.event.value, said.target, said.count))]
@@ -249,6 +268,8 @@ Projection.rows = {
     ev.InteractionResolved: Projection._resolved,
     ev.ThreadUpdated: Projection._thread_updated,
     ev.NoticeGiven: Projection._notice_given,
+    ev.AsideAsked: Projection._aside_asked,
+    ev.AsideAnswered: Projection._aside_answered,
     ev.HookTriggered: Projection._hook_triggered,
     ev.HookResolved: Projection._hook_resolved,
 }

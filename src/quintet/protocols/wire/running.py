@@ -24,9 +24,10 @@ from quintet.protocols.wire.events import Options, Out
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.models import Message
+from quintet.protocols.wire.older import for_client
 from quintet.protocols.wire.requests import Requests
 from quintet.protocols.wire.slash import carry_out
-from quintet.protocols.wire.tree import Tree, innermost
+from quintet.protocols.wire.tree import Tree
 from quintet.rpc.connection import Connection
 
 
@@ -104,6 +105,14 @@ class Running:
         starter = self.client.starter()
         finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
         return wire.PromptResult("finished") if needless(finished) else result_of(finished)
+
+    async def aside(self, question: str) -> wire.PromptResult:
+        """A turn that answers a question beside the thread."""
+        house = self.client.house
+        thread = await house.thread()
+        starter = self.client.starter()
+        ask, busy = house.turns.aside, WhenBusy.REJECT
+        return result_of(await self._run(thread, lambda: ask(thread.id, starter, question, when_busy=busy)))
 
     async def cancel(self) -> None:
         """Returned when the turn has ended, as far as that is possible."""
@@ -202,7 +211,7 @@ class Running:
         self._count(out.type)
         if finished is not None and out.type == "TurnEnd":
             return [out]
-        return [out] if not self._knows(out.payload) and self.client.gate.lets(innermost(out)) else []
+        return for_client(out, self.client.gate) if not self._knows(out.payload) else []
 
     async def _turn_to(self, out: Asked | Settled) -> None:
         await self._flush()  # in their order

@@ -111,7 +111,8 @@ class Telling:
 
     async def _tree(self, turn_id: str) -> Tree:
         turn = await self._journal.turn(turn_id)
-        said = said_by_user(turn.parts) if turn.parts else "/compact"
+        unsaid = f"/btw {turn.aside}" if turn.aside else "/compact"
+        said = said_by_user(turn.parts) if turn.parts else unsaid
         return Tree(self._journal, turn, said, self._options, Retold, plan_mode=self._plan_mode)
 
 

@@ -36,6 +36,8 @@ NOT_TOLD = {
     "command.settled": "the engine's own",
     "notice.posted": "0.1 has no kind for it; the words come as an event of the history",
     "notice.given": "the words come as an event of the history",
+    "aside.asked": "0.1 has no kind for it",
+    "aside.answered": "0.1 has no kind for it",
     "hook.triggered": "0.1 has no kind for it",
     "hook.resolved": "0.1 has no kind for it",
     "checkpoint.made": "diffs are part of 0.2",
