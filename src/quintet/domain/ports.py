@@ -156,6 +156,9 @@ class ToolContext(Protocol):
 
     @property
     def confine(self) -> Confine: ...
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The thread's, beside its workspace."""
 
     def emit_output(self, stream: str, text: str) -> None: ...
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:

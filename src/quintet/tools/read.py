@@ -75,7 +75,8 @@ class ReadTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("read", prepared.arguments, ReadArguments)
-        return await look(given.path, prepared.cwd, self._guard, partial(self._read, given, context.thread))
+        told = partial(self._read, given, context.thread)
+        return await look(given.path, prepared.cwd, self._guard, told, context.directories)
 
     def _read(self, given: ReadArguments, thread: str, place: Place) -> ToolOutcome:
         try:
