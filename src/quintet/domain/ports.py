@@ -18,7 +18,7 @@ from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
-from quintet.domain.item import Item
+from quintet.domain.item import Item, MediaKind
 from quintet.domain.memory import Memories, Memory, MemoryChange, MemoryPaths
 from quintet.domain.mirror import Mirror
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
@@ -156,6 +156,9 @@ class ToolContext(Protocol):
 
     @property
     def confine(self) -> Confine: ...
+
+    def takes(self, kind: MediaKind) -> bool:
+        """Whether the model that called can be shown such a thing."""
 
     def emit_output(self, stream: str, text: str) -> None: ...
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
@@ -422,6 +425,9 @@ class Journal(Protocol):
         """Items by ordinal; `newest` gives the last `limit` ones (still ascending)."""
 
     async def turn(self, turn: str) -> Turn: ...
+    async def began(self, turn: str) -> int:
+        """The number of the event it began with; 0 while it waits."""
+
     async def turns(self, thread: str, *, live: bool = False) -> list[Turn]: ...
     async def interaction(self, interaction: str) -> Interaction: ...
     async def interactions(self, *, root: str = "", pending: bool = True) -> list[Interaction]: ...

@@ -8,6 +8,7 @@ import msgspec
 
 from quintet.domain.compaction import CompactionRecord
 from quintet.domain.memory import Recall
+from quintet.domain.notice import Notice
 from quintet.domain.turn import TurnState
 from quintet.domain.view import View
 
@@ -46,6 +47,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, Any] = {}  # a client's own notes; nothing here reads them
     ended_as: TurnState | None = None  # how its last turn ended
     forked_at: int = 0  # the last item that was copied
+    notices: tuple[Notice, ...] = ()  # posted, and not given to the model yet
 
 
 class ThreadQuery(msgspec.Struct, frozen=True):

@@ -126,6 +126,13 @@ def turn(rows: Reads, turn: str) -> Turn:
     return whole_turn(rows, row)
 
 
+def began(rows: Reads, turn: str) -> int:
+    row = rows.turn(turn)
+    if row is None:
+        raise NotFound(f"There is no turn {turn}.", turn=turn)
+    return row.started_seq
+
+
 def turns(rows: Reads, thread: str, *, live: bool) -> list[Turn]:
     """One damaged input does not hide the other turns: that turn comes without its parts."""
     out = []

@@ -192,6 +192,9 @@ class StoredJournal:
     async def turn(self, turn: str) -> Turn:
         return await self.store.read(lambda rows: reading.turn(rows, turn))
 
+    async def began(self, turn: str) -> int:
+        return await self.store.read(lambda rows: reading.began(rows, turn))
+
     async def turns(self, thread: str, *, live: bool = False) -> list[Turn]:
         return await self.store.read(lambda rows: reading.turns(rows, thread, live=live))
 

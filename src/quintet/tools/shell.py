@@ -187,7 +187,7 @@ class ShellTool:
         )
         text = (
             f"Started in the background as {name}, for at most {child.timeout_s:g} s. "
-            f"See its output with shell_output, end it with shell_stop."
+            f"You are told of its end. See its output with shell_output, end it with shell_stop."
         )
         shown = block(given.command, None) | {"task": name}
         if given.description.strip():

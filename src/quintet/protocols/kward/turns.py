@@ -93,9 +93,9 @@ async def _plugin(house: House, text: str) -> tuple[PluginCommand, str] | None:
 
 async def _steered(client: Client, session: Opened, parts: tuple[Part, ...], behaviour: Any) -> Running | None:
     """The running turn, which has taken the input; None where a new one is to begin."""
-    now = session.turns[0] if session.turns else None
-    if now is None or behaviour not in (None, "steer"):
+    if not session.turns or behaviour not in (None, "steer"):
         return None
+    now = next((turn for turn in session.turns if turn.begun.is_set()), session.turns[0])
     try:
         async with asyncio.timeout(BEGINS_WITHIN_S):
             await now.begun.wait()

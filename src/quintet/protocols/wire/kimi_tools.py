@@ -78,7 +78,7 @@ ROWS = (
     Spelling(
         "ReadMediaFile",
         "read",
-        "Look at an image: PNG, JPEG, GIF or WebP.",
+        "Look at an image (PNG, JPEG, GIF or WebP), or watch a video (MP4, WebM, MOV, MKV, AVI) where you can take it.",
         form(("path",), path=PATH),
         *_PATH,
         came.media,
