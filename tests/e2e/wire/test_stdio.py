@@ -196,6 +196,7 @@ def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_pa
         (["login", "--json"], b"no login"),
         (["logout"], b"no login"),
         (["mcp", "test", "x"], b"no MCP server"),
+        (["--every-event", "mcp", "list"], b"no MCP server"),
         (["--wire", "--work-dir", "/none/such"], b"with --work-dir."),
     ],
 )

@@ -73,6 +73,11 @@ class Gate:
             return True
         return self._version >= SINCE[kind]
 
+    def nests(self) -> bool:
+        """Whether a turn can be told within another. TurnEnd was new in 1.2: the Go SDK, which declares that, takes the
+        first for the last, and a second TurnBegin ends the program it is part of."""
+        return not self._shut or self._version != SINCE["TurnEnd"]
+
 
 def _numbers(version: str) -> tuple[int, int]:
     """Compared as numbers: 1.10 comes after 1.9. What is no version counts as the oldest."""

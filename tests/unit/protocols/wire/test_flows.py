@@ -87,6 +87,18 @@ async def test_each_node_is_told_as_a_turn_within_the_prompts_own(connect: Conne
 
 
 @pytest.mark.req("wire:S115")
+async def test_a_client_of_1_2_which_ends_at_the_first_end_is_told_of_one_turn(connect: Connect) -> None:
+    for gated, turns in ((True, 1), (False, 3)):
+        peer = connect(GatedProvider(text("one"), text("two")), house=house(*TWO), gated=gated)
+        await peer.call("initialize", protocol_version="1.2")
+        heard = await peer.prompt("/flow:mine")
+        assert kinds(heard).count("TurnBegin") == kinds(heard).count("TurnEnd") == turns
+        assert (kinds(heard)[0], kinds(heard)[-2:]) == ("TurnBegin", ["TurnEnd", "reply"])
+        assert spoken(heard) == "onetwo"
+        assert heard[-1]["result"] == FINISHED
+
+
+@pytest.mark.req("wire:S115")
 async def test_a_missing_or_wrong_choice_is_asked_for_again_and_the_right_one_leads_on(connect: Connect) -> None:
     answers = ("work 1", "hm", "<choice>maybe</choice>", "<choice>no</choice>", "work 2", "<choice>yes</choice>")
     peer = connect(GatedProvider(*map(text, answers)), house=house(*DECIDES))
