@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -266,7 +266,7 @@ class App:
         effort: str = "",
         keep_recent: int | None = None,
         compacts: bool = True,
-        told: str = "",
+        told: Callable[[], Awaitable[str]] | None = None,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         limits = self.config.limits

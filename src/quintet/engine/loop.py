@@ -60,6 +60,7 @@ class Loop:
         self._around = Surroundings()
         self._recalling = recalling
         self._remembered = Remembered()
+        self._told = ""
         self._answering = Answering(running.starter.answer_form)
         self._calls = Calls(feed, interactions, policy, checkpoints, running, subagents, results=results)
         self._context: Context | None = None
@@ -128,6 +129,8 @@ class Loop:
             running.others = (await self._agents.all(settings.cwd)).agents
         if running.compact is None:
             await self._hear_hooks()
+        if starter.told is not None:
+            self._told = await starter.told()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         self._around = await self._surroundings.look(settings.cwd)
         if self._recalling is not None:
@@ -211,7 +214,7 @@ class Loop:
             plan_mode=running.planning,
             subagent=running.above is not None,
             answer_form=form.words if form else "",
-            told=running.starter.told,
+            told=self._told,
             memory=self._remembered.text,
             missing=self._remembered.problem,
             named=running.starter.spellings.name_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -47,7 +47,7 @@ class Starter:
         effort: str = "",
         keep_recent: int | None = None,
         compacts: bool = True,
-        told: str = "",
+        told: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -72,7 +72,9 @@ class Starter:
         self.keeps_steers = keeps_steers  # those the model never got, since the turn was stopped, stay in the thread
         self.effort = effort  # how hard a model that can think shall; empty: as it likes
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
-        self.told = told  # to the model, beside what everybody tells it
+        self.told = (
+            told  # to the model, beside what everybody tells it; asked once the turn runs, and may take its time
+        )
         self.compacts = compacts  # by itself, where a thread grows too long
         self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked

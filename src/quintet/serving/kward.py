@@ -15,7 +15,7 @@ from quintet.domain.errors import QuintetError
 from quintet.domain.ports import Tool
 from quintet.domain.turn import Mode, strictest
 from quintet.engine.starter import Starter
-from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid
+from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid, Told
 from quintet.protocols.kward.keeping import Keeping
 from quintet.workspace.local_disk import LocalDisk
 from quintet.workspace.paths import PathGuard
@@ -48,7 +48,7 @@ def config_dir() -> str:
 def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
     settings = app.minds.settings()
 
-    def starter(tools: Sequence[Tool], *, model: str, told: str = "") -> Starter:
+    def starter(tools: Sequence[Tool], *, model: str, told: Told | None = None) -> Starter:
         chosen = compaction(settings)
         return app.starter(
             ME,

@@ -9,6 +9,7 @@ from typing import Any
 from quintet.domain.errors import TurnOver
 from quintet.domain.item import Part, TextPart
 from quintet.domain.turn import WhenBusy
+from quintet.engine.turns import Started
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
 from quintet.protocols.kward.client import Client, Opened, thread_of
@@ -54,14 +55,12 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         await running.queue()
         ahead = [turn for turn in session.turns if isinstance(turn, PluginTurn)]  # which the engine knows nothing of
 
+        async def accepted() -> Started:
+            starter = house.starter(lambda: prompt_context(house, session, cwd))
+            return await house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE)
+
         async def begin() -> None:
-            start = house.turns.start
-            try:  # the turn is told already: plugins may take their time, and it can be stopped meanwhile
-                starter = await house.next_starter(await prompt_context(house, session, cwd))
-            except BaseException as error:
-                await running.fail(error)
-                raise
-            await running.begin(thread.root, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
+            await running.begin(thread.root, accepted)
 
         async def then() -> None:
             for turn in ahead:
