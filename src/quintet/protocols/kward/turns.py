@@ -6,6 +6,8 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UNSET
+
 from quintet.domain.errors import TurnOver
 from quintet.domain.item import Part, TextPart
 from quintet.domain.turn import WhenBusy
@@ -68,7 +70,7 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
             if ahead:
                 await begin()
             await running.show()
-            await tell_events(house, session, cwd, running.after(0))
+            await tell_events(house, session, cwd, running.replay.after(0))
 
         if not ahead:
             await begin()
@@ -135,8 +137,10 @@ async def status(call: Call[Client], params: wire.TurnParams) -> wire.Turn:
     "turns/events",
     params=wire.EventsParams,
     result=wire.TurnEvents,
-    summary="The newest events of a turn, again; those with a higher number than the one given.",
+    summary="The newest events of a turn, again; those with a higher number than the one given. `missing`: so many of "
+    "these are no longer kept.",
 )
 async def events(call: Call[Client], params: wire.EventsParams) -> wire.TurnEvents:
     running = call.state.turn(params.turn_id)
-    return wire.TurnEvents(running.told(), running.after(params.after_sequence or 0))
+    after, replay = params.after_sequence or 0, running.replay
+    return wire.TurnEvents(running.told(), replay.after(after), replay.missing(after) or UNSET)

@@ -84,7 +84,9 @@ async def test_the_newest_thousand_events_can_be_asked_for_again(connect: Connec
     assert [event["sequence"] for event in told["events"]] == list(range(201, 1201))
     assert told["events"] == events[200:]
     assert told["turn"]["status"] == "completed"
+    assert told["missing"] == 200, "and that is told"
     later = await peer.ok("turns/events", turnId=turn, afterSequence=1198)
+    assert "missing" not in later
     assert [event["sequence"] for event in later["events"]] == [1199, 1200]
 
 
