@@ -48,12 +48,19 @@ class SettingsFile:
         return dict(self._read[1])
 
     async def change(self, work: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Nothing is written where `work` raises."""
         async with self._files.hold(self.path):
             now = work(self._parsed(await self._files.read(self.path)))
             data = json.dumps(now, ensure_ascii=False, indent=2) + "\n"
             await self._files.write(self.path, data.encode("utf-8", "surrogatepass"))
             self._read = None
         return now
+
+    async def remove(self) -> None:
+        """Also while somebody is about to change it: what they saw is no longer there when their turn comes."""
+        async with self._files.hold(self.path):
+            await self._files.remove(self.path)
+            self._read = None
 
     def _parsed(self, data: bytes | None) -> dict[str, Any]:
         if data is None or not data.strip():
