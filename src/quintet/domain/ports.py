@@ -262,6 +262,7 @@ class Entry(msgspec.Struct, frozen=True):
     path: str  # from the root
     directory: bool
     ignored: bool = False
+    readable: bool = True  # else it is shown, and no path that may be asked for leads to it
 
 
 class Content(msgspec.Struct, frozen=True):
