@@ -13,61 +13,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quintet.config import Config, command_hooks, home_directory, load_config, make_home
-from quintet.domain.agent import Agent, AgentsFound
 from quintet.domain.errors import Invalid, QuintetError
-from quintet.domain.hook import HookSubscription
-from quintet.domain.memory import MemorySwitch
+from quintet.domain.hook import Hook, HookSubscription
 from quintet.domain.ports import FileHistory, Journal, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.project import Profile
 from quintet.domain.thread import Handle, Thread
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode, strictest
-from quintet.engine.agents import Agents
-from quintet.engine.answer_form import AnswerForm
-from quintet.engine.checkpoints import Checkpoints
-from quintet.engine.diffs import Diffs
 from quintet.engine.feed import Feed
-from quintet.engine.hooks import AllHooks
 from quintet.engine.housekeeping import Housekeeping
-from quintet.engine.interactions import Interactions, OnAsk
 from quintet.engine.mirrors import Mirrors, Writer
-from quintet.engine.policy import Policy
-from quintet.engine.profiles import DEFAULT, Profiles
-from quintet.engine.project_policy import ProjectPolicy, project_policy, together
-from quintet.engine.projects import Handles, Projects
-from quintet.engine.recalling import Recalling
-from quintet.engine.rules import parse_rules
-from quintet.engine.spending import Budget
-from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
-from quintet.engine.stories import Stories
-from quintet.engine.threads import Threads
-from quintet.engine.turns import Turns
-from quintet.engine.undo import Undo
-from quintet.hands import Hands
 from quintet.journal.clock import SystemClock
 from quintet.journal.opening import open_journal
 from quintet.journal.store import OpenReport
 from quintet.journal.stored import StoredJournal
-from quintet.late import LateCommandParser, LateFileHistory, LateHooks
-from quintet.minds import Minds, roots_of
-from quintet.workspace.agent_files import AgentFiles
 from quintet.workspace.credentials import Credentials
-from quintet.workspace.diffs import unified_diff
 from quintet.workspace.key_store import KeyStore
 from quintet.workspace.log import Log
-from quintet.workspace.paths import PathGuard
-from quintet.workspace.project_config import read_project_config
-from quintet.workspace.project_root import project_root, worktree_root
-from quintet.workspace.results import KeptResults
 from quintet.workspace.secrets import KnownSecrets
-from quintet.workspace.surroundings import WorkspaceSurroundings
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported when they are needed: the first reply to a client waits for none of them
+    from quintet.domain.agent import Agent
+    from quintet.engine.agents import Agents
+    from quintet.engine.answer_form import AnswerForm
+    from quintet.engine.checkpoints import Checkpoints
+    from quintet.engine.diffs import Diffs
     from quintet.engine.explaining import Explained
+    from quintet.engine.hooks import AllHooks
+    from quintet.engine.interactions import Interactions, OnAsk
+    from quintet.engine.policy import Policy
+    from quintet.engine.profiles import Profiles
+    from quintet.engine.project_policy import ProjectPolicy
+    from quintet.engine.projects import Projects
+    from quintet.engine.starter import Starter
+    from quintet.engine.threads import Threads
+    from quintet.engine.turns import Turns
+    from quintet.engine.undo import Undo
+    from quintet.engine_room import EngineRoom
+    from quintet.hands import Hands
+    from quintet.minds import Minds
     from quintet.protocols.kward.session_files import SessionFiles as KwardFiles
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
+    from quintet.workspace.results import KeptResults
 
 PROTOCOLS = {
     "wire": "Kimi Wire",
@@ -131,46 +120,9 @@ class App:
         self.log = Log(home / "quintet.log", self.feed.mask)
         for warning in self.warnings:
             self.log.line(warning)
-        self.policy = Policy(
-            parse_rules(config.policy.rules), LateCommandParser(), sandbox_required=config.sandbox.required
-        )
-        self.interactions = Interactions(self.feed)
-        self.history: FileHistory = LateFileHistory(str(home), self.clock)
-        stories = Stories(self.feed, self.history)
-        self.diffs = Diffs(self.feed, self.history, stories, unified_diff)
-        self.undo = Undo(self.feed, self.history, stories)
-        self.checkpoints = Checkpoints(self.feed, self.history, self.diffs, PathGuard(str(home)).workspace)
-        self.results = KeptResults(str(home))
-        self.hands = Hands(home, config, self.credentials, self.results, skills_dirs)
-        self._agent_files = AgentFiles(str(home))
-        self.agents = Agents(self._own_agents, self._agent_files.of_project)
-        self.hooks = AllHooks(
-            self.feed,
-            self.interactions,
-            LateHooks(self.hands.hook_commands),
-            command_hooks(config.hooks),
-            self.log.line,
-        )
-        self.profiles = Profiles(str(home), {DEFAULT: profile} if profile else {})
-        usual = MemorySwitch(config.memory.enabled, config.memory.auto_summary)
-        self.minds = Minds(home, self.profiles, self.clock, self.feed.mask, usual)
-        self.turns = Turns(
-            self.feed,
-            self.interactions,
-            self.policy,
-            self.checkpoints,
-            WorkspaceSurroundings(str(home), skills_dirs=skills_dirs, own_dirs=(profile.directory,) if profile else ()),
-            project_policy=self.project_policy,
-            agents=self.agents,
-            results=self.results,
-            hooks=self.hooks,
-            recalling=Recalling(self.feed, self.minds.of, roots_of, self.log.line),
-        )
-        self.turns.on_defect = self.log.error
-        self.projects = Projects(journal, project_root)
-        self.handles = Handles(journal)
+        self._profile = profile
+        self.configured_hooks = command_hooks(config.hooks)
         self.housekeeping = Housekeeping(journal, self.clock, config.retention.delta_grace_s)
-        self.threads = Threads(self.feed, self.turns, self.undo, self.projects, self.handles, self.profiles)
         writers: Mapping[str, Callable[[], Writer]] = {
             "wire": lambda: self.wire_files,
             "kward": lambda: self.kward_files,
@@ -178,6 +130,101 @@ class App:
         names = {"wire": self._kimi_name} if config.mirrors.kimi == "all" else {}
         mirrors = Mirrors(journal, writers, self.log.line, names)
         self.feed.mirror, self.feed.unmirror = mirrors.bring_up, mirrors.remove
+
+    # What follows is imported and made when it is first asked for.
+
+    @cached_property
+    def room(self) -> EngineRoom:
+        from quintet.engine_room import EngineRoom
+
+        return EngineRoom(
+            self.home,
+            self.config,
+            self.journal,
+            self.feed,
+            self.log,
+            self.hands,
+            self.profiles,
+            self.minds,
+            hooks=self.configured_hooks,
+            profile=self._profile,
+        )
+
+    @property
+    def turns(self) -> Turns:
+        return self.room.turns
+
+    @property
+    def threads(self) -> Threads:
+        return self.room.threads
+
+    @property
+    def interactions(self) -> Interactions:
+        return self.room.interactions
+
+    @property
+    def projects(self) -> Projects:
+        return self.room.projects
+
+    @property
+    def policy(self) -> Policy:
+        return self.room.policy
+
+    @property
+    def agents(self) -> Agents:
+        return self.room.agents
+
+    @property
+    def hooks(self) -> AllHooks:
+        return self.room.hooks
+
+    @property
+    def history(self) -> FileHistory:
+        return self.room.history
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return self.room.checkpoints
+
+    @property
+    def diffs(self) -> Diffs:
+        return self.room.diffs
+
+    @property
+    def undo(self) -> Undo:
+        return self.room.undo
+
+    @property
+    def results(self) -> KeptResults:
+        return self.hands.results
+
+    @cached_property
+    def hands(self) -> Hands:
+        from quintet.engine.notices import Notices
+        from quintet.hands import Hands
+
+        post = Notices(self.feed, self.log.line).post
+        return Hands(self.home, self.config, self.credentials, self.skills_dirs, post=post, now_ms=self.clock.now_ms)
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        from quintet.engine.profiles import DEFAULT, Profiles
+
+        return Profiles(str(self.home), {DEFAULT: self._profile} if self._profile else {})
+
+    @cached_property
+    def minds(self) -> Minds:
+        from quintet.domain.memory import MemorySwitch
+        from quintet.minds import Minds
+
+        usual = MemorySwitch(self.config.memory.enabled, self.config.memory.auto_summary)
+        return Minds(self.home, self.profiles, self.clock, self.feed.mask, usual)
+
+    def add_hooks(self, hooks: Sequence[Hook]) -> None:
+        """Those of another program's configuration."""
+        self.configured_hooks = (*self.configured_hooks, *hooks)
+        if "room" in self.__dict__:
+            self.hooks.configured = self.configured_hooks
 
     @cached_property
     def wire_files(self) -> SessionFiles:
@@ -211,8 +258,6 @@ class App:
         except QuintetError:
             return None
 
-    # Models and tools are imported when a turn needs them: the first reply to a client should not wait for that.
-
     @cached_property
     def models(self) -> ModelTable:
         from quintet.providers.table import ModelTable
@@ -239,6 +284,7 @@ class App:
     @cached_property
     def _remembering(self) -> tuple[Tool, ...]:
         from quintet.engine.proposals import MemoryProposals
+        from quintet.minds import roots_of
         from quintet.tools.remember import RememberTool
 
         return (RememberTool(MemoryProposals(self.journal, self.minds.of, roots_of)),)
@@ -249,7 +295,7 @@ class App:
         *,
         mode: Mode,
         model: str = "",
-        on_ask: OnAsk = OnAsk.WAIT,
+        on_ask: OnAsk | None = None,
         interaction_timeout_s: float | None = None,
         max_steps: int | None = None,
         confine: Confine = Confine.AUTO,
@@ -265,10 +311,17 @@ class App:
         remembers: bool = True,
         effort: str = "",
         keep_recent: int | None = None,
+        keep_least: int = 0,
         compacts: bool = True,
-        told: Callable[[], Awaitable[str]] | None = None,
+        told: str = "",
+        told_late: Callable[[], Awaitable[str]] | None = None,
+        attended: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
+        from quintet.engine.interactions import OnAsk
+        from quintet.engine.spending import Budget
+        from quintet.engine.starter import DEFAULT_MAX_STEPS, Starter
+
         limits = self.config.limits
         if tools is None:
             tools = (*self.tools, *(self._remembering if remembers and self.minds.enabled() else ()))
@@ -278,7 +331,7 @@ class App:
             tools,
             mode=strictest(mode, self.config.policy.mode),
             model=model,
-            on_ask=on_ask,
+            on_ask=on_ask or OnAsk.WAIT,
             interaction_timeout_s=interaction_timeout_s or limits.interaction_timeout_s,
             max_steps=max_steps or limits.max_steps or DEFAULT_MAX_STEPS,
             confine=confine,
@@ -294,13 +347,18 @@ class App:
             remembers=remembers,
             effort=effort,
             keep_recent=keep_recent,
+            keep_least=keep_least,
             compacts=compacts,
             told=told,
+            told_late=told_late,
+            attended=attended,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
         """What policy would say to this call in a new thread in this directory."""
         from quintet.engine.explaining import Explaining
+        from quintet.late import LateCommandParser
+        from quintet.workspace.project_root import project_root
 
         root = await asyncio.to_thread(project_root, cwd)
         known = {project.root: project.id for project in await self.projects.all()}
@@ -315,28 +373,8 @@ class App:
             now_ms=self.clock.now_ms(),
         )
 
-    def _own_agents(self) -> AgentsFound:
-        """The person's: config.toml goes before a file of the same name."""
-        found = self._agent_files.own()
-        configured = {
-            name: Agent(name, a.description, a.instructions, a.model, a.tools, a.mode, f"config.toml [agents.{name}]")
-            for name, a in self.config.agents.items()
-        }
-        hidden = [a for a in found.agents if a.name in configured]
-        notes = [f"{a.source}: not used, config.toml has an agent of this name." for a in hidden]
-        return AgentsFound(
-            (*(a for a in found.agents if a not in hidden), *configured.values()),
-            tuple((name, words) for name, words in found.problems if name not in configured),
-            (*found.notes, *notes),
-        )
-
     def project_policy(self, directory: str) -> ProjectPolicy:
-        """What the files of the project around this directory add; read anew for each turn."""
-        roots = dict.fromkeys((project_root(directory), worktree_root(directory)))
-        found = together([project_policy(read_project_config(root)) for root in roots], tuple(roots))
-        for warning in found.warnings:
-            self.log.line(warning)
-        return found
+        return self.room.project_policy(directory)
 
     async def tidy_workspaces(self) -> None:
         """Take away what killed processes left in workspaces to cover names with; a look where they left nothing."""
@@ -345,11 +383,13 @@ class App:
                 await self.hands.sandbox.tidy()
 
     async def close(self) -> None:
-        await self.turns.shutdown()
-        await self.hooks.close()
+        if "room" in self.__dict__:
+            await self.turns.shutdown()
+            await self.hooks.close()
         for table in [*self._left, *([self.models] if "models" in self.__dict__ else [])]:  # made by the first turn
             await table.close()
-        await self.hands.close()
+        if "hands" in self.__dict__:
+            await self.hands.close()
         await self.feed.close()
         await self.journal.close()
 
@@ -369,7 +409,10 @@ def _as_it_is(config: Config) -> Config:
 def _config(home: str, *, starts_turns: bool) -> Config:
     try:
         config = load_config(home)
-        parse_rules(config.policy.rules)
+        if config.policy.rules:
+            from quintet.engine.rules import parse_rules
+
+            parse_rules(config.policy.rules)
         return config
     except Invalid as error:
         if starts_turns:

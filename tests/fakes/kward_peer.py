@@ -103,21 +103,18 @@ class Peer:
         table = OneModel(provider, **(known or {}))
 
         def starter(tools: Sequence[Tool], *, model: str, told: Told | None = None) -> Starter:
-            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent, told=told)
+            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent, told_late=told)
 
-        self.files = self._files()
+        self.files, seen = self._files(), Seen()
         self.house = House(
             process.feed,
-            process.turns,
-            process.threads,
-            process.interactions,
-            process.projects,
+            lambda: process,
             **{  # type: ignore[arg-type]
                 "files": lambda: self.files,
                 "disk": LocalDisk(),
                 "choice": self.choice,
                 "keeping": kept(process, self.config, self.choice),
-                "seen": (seen := Seen()),
+                "seen": lambda: seen,
                 "export": self._export,
                 "skills": lambda cwd: given_skills([str(self.config / "skills")]),
                 "call_plugin": self._call_plugin,

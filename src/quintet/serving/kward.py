@@ -14,15 +14,13 @@ from quintet.config.kward import kward_files
 from quintet.domain.errors import QuintetError
 from quintet.domain.ports import Tool
 from quintet.domain.turn import Mode, strictest
-from quintet.engine.starter import Starter
 from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid, Told
 from quintet.protocols.kward.keeping import Keeping
 from quintet.workspace.local_disk import LocalDisk
-from quintet.workspace.paths import PathGuard
-from quintet.workspace.project_root import project_root
 from quintet.workspace.settings_file import SettingsFile
 
 if TYPE_CHECKING:
+    from quintet.engine.starter import Starter
     from quintet.workspace.skills import Skill
 
 
@@ -58,20 +56,17 @@ def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
             effort=keeping.models.effort(),
             keep_recent=chosen.keep_recent_tokens,
             compacts=chosen.enabled,
-            told=told,
+            told_late=told,
         )
 
     return House(
         app.feed,
-        app.turns,
-        app.threads,
-        app.interactions,
-        app.projects,
+        lambda: app.room,
         files=lambda: app.kward_files,
         disk=LocalDisk(),
         choice=keeping.models,
         keeping=keeping,
-        seen=app.hands.seen,
+        seen=lambda: app.hands.seen,
         export=exporting(str(app.home)),
         skills=lambda cwd: skills(app, cwd),
         call_plugin=calling(app),
@@ -92,6 +87,7 @@ def exporting(home: str) -> Export:
     async def export(path: str, pieces: Iterable[bytes], *, cwd: str, root: str) -> str:
         from quintet.workspace.exports import write_export
         from quintet.workspace.files import on_disk
+        from quintet.workspace.paths import PathGuard
 
         guard = PathGuard(home)
         place = await on_disk(partial(write_export, guard, path, pieces, cwd=cwd, root=root, force=True))
@@ -102,6 +98,7 @@ def exporting(home: str) -> Export:
 
 def skills(app: App, cwd: str) -> list[Skill]:
     """Kward's own go before those of the same name; a project's come last."""
+    from quintet.workspace.project_root import project_root
     from quintet.workspace.skills import find_skills
 
     return find_skills(str(app.home), project_root(cwd), app.skills_dirs)

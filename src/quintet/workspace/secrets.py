@@ -20,7 +20,7 @@ _STRONG = frozenset(
     | {"CREDENTIAL", "CREDENTIALS", "PAT", "COOKIE", "JWT"}
 )
 _ENDINGS = ("APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
-_LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:([^@/\s]+)@", re.IGNORECASE)
+_LOGIN = r"[a-z][a-z0-9+.-]*://[^/\s:@]*:([^@/\s]+)@"
 
 
 class KnownSecrets:
@@ -78,7 +78,7 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
         if passes(name, value):
             continue
-        login = _LOGIN.match(value)
+        login = re.match(_LOGIN, value, re.IGNORECASE) if "://" in value else None
         if login:
             yield login[1]  # of an address only the password is secret
         elif _is_secret(name, value) and not _names_a_file(value):

@@ -4,7 +4,6 @@ private. Knows nothing of what the settings mean.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +48,8 @@ class SettingsFile:
 
     async def change(self, work: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         """Nothing is written where `work` raises."""
+        import json  # where there is something to write or to read, and not for every start
+
         async with self._files.hold(self.path):
             now = work(self._parsed(await self._files.read(self.path)))
             data = json.dumps(now, ensure_ascii=False, indent=2) + "\n"
@@ -65,6 +66,8 @@ class SettingsFile:
     def _parsed(self, data: bytes | None) -> dict[str, Any]:
         if data is None or not data.strip():
             return {}
+        import json
+
         try:
             found = json.loads(data)
         except (ValueError, RecursionError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,8 @@ class TelemetryFiles:
         await asyncio.to_thread(self._read, start, end, take)
 
     def _append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        import json  # not for every start: most people keep no log
+
         make_private(self.directory)
         days: dict[str, list[bytes]] = {}
         for record in records:
@@ -70,6 +71,8 @@ class TelemetryFiles:
 
 def _record(line: bytes) -> Mapping[str, Any] | None:
     """None for what cannot be read: a line of another program, or one that was cut off."""
+    import json
+
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

@@ -140,6 +140,40 @@ def test_a_home_that_cannot_be_used_is_one_line_on_stderr_and_nothing_on_stdout(
     assert "config.toml" in said
 
 
+@pytest.mark.parametrize("program", [(KIMI, "--wire"), (QUINTET, "kward")])
+def test_a_start_that_fails_says_why_also_to_a_client_that_reads_both_streams_as_one(
+    tmp_path: Path, program: tuple[str, ...]
+) -> None:
+    home = write_home(tmp_path / "home", config="nonsense = true\n")
+    argv = [*program, "--home", str(home)]
+    done = subprocess.run(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, env=environment(), check=False
+    )
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) == 1
+    assert b"config.toml" in done.stdout
+
+
+@pytest.mark.req("wire:S02")
+def test_with_both_streams_as_one_a_running_server_writes_nothing_but_the_protocol(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", SAYS)
+    argv = [KIMI, "--wire", "--debug", "--verbose", "--home", str(home), "--work-dir", str(tmp_path)]
+    asked = b'{"jsonrpc":"2.0","id":"1","method":"cancel"}\n'
+    done = subprocess.run(
+        argv, input=asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, env=environment(), check=False
+    )
+    assert done.returncode == 0
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["1"]
+    assert "cancel has come" in (home / "quintet.log").read_text()
+
+
+def test_plan_begins_and_goes_on_in_plan_mode(tmp_path: Path) -> None:
+    for flags in (("--session", "new", "--plan"), ("--session", "s1"), ("--plan", "-r", "s1"), ("-S", "s1")):
+        with client(tmp_path, SAYS, *flags) as wire:
+            (status,) = payloads(wire.prompt(), "StatusUpdate")
+            assert status["plan_mode"] is (flags != ("--session", "s1"))
+
+
 @pytest.mark.req("wire:S02")
 def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_path: Path) -> None:
     """Every line is parsed by the client, so whatever else came would fail it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -36,6 +37,31 @@ def test_opening_the_engine_imports_no_server_no_validators_and_nothing_that_onl
     script = f"import sys, quintet.app; print([m for m in {late} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20)
     assert done.stdout.strip() == "[]"
+
+
+GREETINGS = {
+    "wire": b'{"jsonrpc":"2.0","id":"1","method":"initialize","params":{"protocol_version":"1.1"}}\n',
+    "kward": b'Content-Length: 46\r\n\r\n{"jsonrpc":"2.0","id":1,"method":"initialize"}',
+}
+
+
+@pytest.mark.parametrize("protocol", GREETINGS)
+def test_a_greeting_waits_for_nothing_that_only_threads_and_turns_need(protocol: str, tmp_path: Path) -> None:
+    late = ("turns", "threads", "interactions", "hooks", "checkpoints", "undo", "policy", "rules", "starter")
+    look = f"print([m for m in {late} if f'quintet.engine.{{m}}' in sys.modules], file=sys.stderr)"
+    script = f"import sys; from quintet.cli import main; main([{protocol!r}, '--home', sys.argv[1]]); {look}"
+    places = {"KIMI_SHARE_DIR": str(tmp_path / "kimi"), "KWARD_CONFIG_PATH": str(tmp_path / "kward" / "config.json")}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "home")],
+        input=GREETINGS[protocol],
+        capture_output=True,
+        check=True,
+        timeout=30,
+        env=os.environ | places,
+        cwd=tmp_path,
+    )
+    assert b'"result"' in done.stdout
+    assert done.stderr.strip() == b"[]"
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

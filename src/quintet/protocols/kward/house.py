@@ -15,14 +15,14 @@ from quintet.domain.principal import local
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Mode
 from quintet.engine.feed import Feed
-from quintet.engine.interactions import Interactions
-from quintet.engine.projects import Projects
-from quintet.engine.spelling import Respelled
-from quintet.engine.starter import Starter
-from quintet.engine.threads import Threads
-from quintet.engine.turns import Turns
+from quintet.engine.parts import Parts
 
 if TYPE_CHECKING:  # the rest is imported when it is needed: the first reply waits for none of it
+    from quintet.engine.interactions import Interactions
+    from quintet.engine.projects import Projects
+    from quintet.engine.starter import Starter
+    from quintet.engine.threads import Threads
+    from quintet.engine.turns import Turns
     from quintet.protocols.kward import models as wire
     from quintet.protocols.kward.keeping import Keeping
     from quintet.protocols.kward.session_files import SessionFiles
@@ -124,16 +124,13 @@ class House:
     def __init__(
         self,
         feed: Feed,
-        turns: Turns,
-        threads: Threads,
-        interactions: Interactions,
-        projects: Projects,
+        parts: Callable[[], Parts],
         *,
         files: Callable[[], SessionFiles],
         disk: Disk,
         choice: Choice,
         keeping: Keeping,
-        seen: ReadFiles,
+        seen: Callable[[], ReadFiles],
         export: Export,
         skills: Callable[[str], Sequence[SkillSeen]],
         call_plugin: CallPlugin,
@@ -148,13 +145,13 @@ class House:
         environment: Mapping[str, str] | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.feed, self.turns, self.threads, self.interactions = feed, turns, threads, interactions
-        self.projects = projects
+        self.feed = feed
+        self._parts = parts
         self._files = files
         self.disk = disk
         self.choice = choice
         self.keeping = keeping
-        self.seen = seen
+        self._seen = seen
         self.export = export
         self.skills = skills  # for whoever works in this directory
         self.call_plugin = call_plugin
@@ -169,6 +166,26 @@ class House:
         self.environment = environment or {}
         self.log = log
 
+    @property
+    def turns(self) -> Turns:
+        return self._parts().turns
+
+    @property
+    def threads(self) -> Threads:
+        return self._parts().threads
+
+    @property
+    def interactions(self) -> Interactions:
+        return self._parts().interactions
+
+    @property
+    def projects(self) -> Projects:
+        return self._parts().projects
+
+    @property
+    def seen(self) -> ReadFiles:
+        return self._seen()
+
     @cached_property
     def files(self) -> SessionFiles:
         return self._files()
@@ -181,6 +198,7 @@ class House:
 
     def tools(self) -> list[Tool]:
         """Ours, under Kward's names where it has one."""
+        from quintet.engine.spelling import Respelled
         from quintet.protocols.kward.kward_tools import ROWS
 
         rows = {row.own: row for row in ROWS}

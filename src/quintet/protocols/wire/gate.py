@@ -32,10 +32,10 @@ SINCE: dict[str, tuple[int, int]] = {
     # In no version's notes; clients of 1.9 have been seen to know them.
     "MCPLoadingBegin": (1, 9),
     "MCPLoadingEnd": (1, 9),
-    "Notification": (1, 9),
     "BtwBegin": (1, 9),
     "BtwEnd": (1, 9),
     "StepRetry": (1, 10),
+    "Notification": (1, 10),  # in no notes either; no client of an older version is known to take it
 }
 DROPPED = frozenset(
     {

@@ -14,10 +14,10 @@ from quintet.protocols.wire import greeting as wire
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.house import House
 from quintet.protocols.wire.models import NAME, VERSION
-from quintet.protocols.wire.pending import ask_again
 from quintet.protocols.wire.schemas import wrong_with
 from quintet.protocols.wire.slash import infos
 from quintet.rpc.call import Call, Reply
+from quintet.rpc.connection import Connection
 from quintet.rpc.rows import Family
 
 HANDSHAKE = Family("handshake")
@@ -47,7 +47,14 @@ async def initialize(call: Call[Client], params: wire.InitializeParams) -> Reply
     )
     if not params.external_tools:
         client.external_tools = ()
-    return Reply(result, then=lambda: ask_again(call.connection))
+    return Reply(result, then=lambda: _ask_again(call.connection))
+
+
+async def _ask_again(connection: Connection[Client]) -> None:
+    if connection.state.house.begun:
+        from quintet.protocols.wire.pending import ask_again
+
+        await ask_again(connection)
 
 
 def _take_tools(client: Client, given: list[wire.ExternalTool]) -> wire.ExternalToolsResult:

@@ -12,8 +12,6 @@ from quintet.rpc.connection import Connection
 async def ask_again(connection: Connection[Client]) -> None:
     """Only what this process itself waits for: another's turns are its own clients' business."""
     house = connection.state.house
-    if not house.begun:
-        return
     thread = await house.thread()
     requests = Requests(connection, house)
     for asked in await house.interactions.pending(thread.root):

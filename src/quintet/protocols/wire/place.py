@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import msgspec
 
 from quintet.domain.thread import Handle, Thread
-from quintet.protocols.wire.asked import public_id
 
 KIND = "wire"
 NAME = re.compile(r"[A-Za-z0-9][\w.@+-]{0,199}", re.ASCII)  # of a directory, and of nothing above it
@@ -50,4 +49,6 @@ def share_directory(environment: Mapping[str, str]) -> str:
 
 def name_of(thread: Thread, share_dir: str) -> Handle:
     """What a thread is called there that no client has named: always the same, in the form its clients look for."""
+    from quintet.protocols.wire.asked import public_id
+
     return Place(share_dir, thread.settings.cwd, public_id(thread.id)).handle()
