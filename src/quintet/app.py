@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -314,6 +314,7 @@ class App:
         keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
+        told_late: Callable[[], Awaitable[str]] | None = None,
         attended: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
@@ -349,6 +350,7 @@ class App:
             keep_least=keep_least,
             compacts=compacts,
             told=told,
+            told_late=told_late,
             attended=attended,
         )
 

@@ -14,7 +14,7 @@ from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import QuintetError
-from quintet.domain.event import Draft, Event, Marks, TurnFinished
+from quintet.domain.event import Draft, Event, EventPage, Marks, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
@@ -271,6 +271,7 @@ class Entry(msgspec.Struct, frozen=True):
     path: str  # from the root
     directory: bool
     ignored: bool = False
+    readable: bool = True  # else it is shown, and no path that may be asked for leads to it
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -410,6 +411,9 @@ class Journal(Protocol):
     async def marks(self) -> Marks: ...
     async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
         """Events with seq > after in order, of a root thread or of all."""
+
+    async def events_of(self, project: str, after: int, *, limit: int = 500) -> EventPage:
+        """Those of a project's threads and those that belong to no thread."""
 
     async def facts(self, root: str, after: int, *, limit: int = 500) -> list[Event]:
         """The same of a root thread without its deltas, whose words are in its items once those are complete."""

@@ -59,6 +59,7 @@ class Loop:
         self._around = Surroundings()
         self._recalling = recalling
         self._remembered = Remembered()
+        self._told = ""
         self._answering = Answering(running.starter.answer_form)
         self._calls = Calls(feed, interactions, policy, checkpoints, running, subagents, results=results)
         self._context: Context | None = None
@@ -137,6 +138,8 @@ class Loop:
         if running.compact is None:
             await self._hear_hooks()
             await self._calls.agree()
+        late = await starter.told_late() if starter.told_late else ""
+        self._told = "\n\n".join(filter(None, (starter.told, late)))
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         running.models = self._models
         self._around = with_directories(await self._surroundings.look(settings.cwd), settings.directories)
@@ -264,7 +267,7 @@ class Loop:
             plan_mode=running.planning,
             subagent=running.above is not None,
             answer_form=form.words if form else "",
-            told=running.starter.told,
+            told=self._told,
             memory=self._remembered.text,
             missing=self._remembered.problem,
             named=running.starter.spellings.name_of,

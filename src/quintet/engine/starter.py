@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 
 from msgspec.structs import replace
@@ -51,6 +51,7 @@ class Starter:
         keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
+        told_late: Callable[[], Awaitable[str]] | None = None,
         attended: bool = True,
     ) -> None:
         self.principal = principal
@@ -77,6 +78,7 @@ class Starter:
         self.effort = effort  # how hard a model that can think shall; empty: as it likes
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
         self.told = told  # to the model, beside what everybody tells it
+        self.told_late = told_late  # the same, asked once the turn runs: it may take its time
         self.attended = attended  # else nobody is there: questions are dismissed, a plan put forward is begun with
         self.agreement: Agreement | None = None  # to words that go with the input and are somebody else's
         self.compacts = compacts  # by itself, where a thread grows too long

@@ -86,7 +86,9 @@ async def test_the_newest_thousand_events_can_be_asked_for_again(connect: Connec
     assert [event["sequence"] for event in told["events"]] == list(range(201, 1201))
     assert told["events"] == events[200:]
     assert told["turn"]["status"] == "completed"
+    assert told["missing"] == 200, "and that is told"
     later = await peer.ok("turns/events", turnId=turn, afterSequence=1198)
+    assert "missing" not in later
     assert [event["sequence"] for event in later["events"]] == [1199, 1200]
 
 
@@ -408,24 +410,35 @@ async def test_a_turn_cancelled_while_the_engine_takes_it_is_told_no_start(
         assert (await peer.reply(id))["result"]["id"] == turn
 
 
-async def test_a_turn_is_told_and_can_be_stopped_while_a_plugin_still_thinks_of_what_to_say(connect: Connect) -> None:
-    held = asyncio.Event()
+async def test_a_turn_is_accepted_and_can_be_stopped_while_a_plugin_still_thinks_of_what_to_say(
+    connect: Connect,
+) -> None:
+    asked, left = asyncio.Event(), asyncio.Event()
 
-    async def hold(*args: Any, **more: Any) -> Any:
-        await soon(held.wait())
-        return Said("", "")
+    async def think(*args: Any, **more: Any) -> Any:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
 
-    peer = connect(house={"call_plugin": hold})
+    provider = GatedProvider(text("never"))
+    peer = connect(provider, house={"call_plugin": think})
     (peer.where / "plugins").mkdir()
     (peer.where / "plugins" / "slow.py").write_text("def prompt_context(context): pass\n")
     session = await peer.session()
-    starting = await peer.begin("turns/start", sessionId=session["id"], input="go")
-    turn = (await peer.until(lambda m: m.get("method") == "turn/event"))[-1]["params"]["turnId"]
-    assert (await peer.ok("turns/cancel", turnId=turn))["status"] == "canceled"
-    held.set()
-    assert (await peer.reply(starting))["result"]["status"] == "canceled"
-    assert kinds(peer.events(turn)) == ["turnQueued", "turnCancelRequested", "turnFinished"]
-    assert await transcript(peer, session) == []
+    turn = await peer.start(session["id"])  # is answered all the same, and what was said is kept
+    await soon(asked.wait())
+    assert [m["role"] for m in await transcript(peer, session)] == ["user"]
+    assert (await peer.ok("turns/cancel", turnId=turn["id"]))["cancelRequested"] is True
+    assert kinds(await peer.finished(turn["id"])) == [
+        "turnQueued",
+        "turnStarted",
+        "turnCancelRequested",
+        "turnFinished",
+    ]
+    assert left.is_set(), "nothing goes on thinking"
+    assert provider.requests == []
 
 
 @pytest.mark.req("kward:89")
