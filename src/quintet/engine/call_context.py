@@ -92,3 +92,9 @@ class CallContext:
             self.child = child
 
         return await self._subagents.work(self._running, self.call_id, assignment, known)
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        return await self._subagents.look(self._running, thread, wait_s)
+
+    async def stop_child(self, thread: str) -> Report:
+        return await self._subagents.stop(self._running, thread)

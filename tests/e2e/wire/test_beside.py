@@ -78,3 +78,18 @@ def test_a_side_question_is_in_the_log_of_the_session_and_not_in_its_context(tmp
     logged = [row["message"]["type"] for row in lines(tmp_path, "wire.jsonl")[1:]]
     assert logged[-4:] == ["TurnBegin", "BtwBegin", "BtwEnd", "TurnEnd"]
     assert "why?" not in (json.dumps(lines(tmp_path, "context.jsonl")))
+
+
+@pytest.mark.req("wire:N5")
+def test_a_turn_ends_after_its_subagent_in_the_background_and_tells_of_its_end(tmp_path: Path) -> None:
+    given = {"description": "look around", "prompt": "do it", "run_in_background": True}
+    with client(tmp_path, call("Agent", given), *["text: fine"] * 3, flags=FLAGS) as wire:
+        wire.initialize()
+        heard = wire.prompt("go")
+        (told,) = payloads(heard, "Notification")
+        assert (told["type"], told["payload"]["task_kind"]) == ("task.completed", "agent")
+        assert "TaskOutput" in str(payloads(heard, "ToolResult")[0]["return_value"]["output"])
+        own = [k for k in kinds(heard) if k in ("Notification", "StepBegin", "TurnEnd", "reply")]
+        assert own[-3:] == ["StepBegin", "TurnEnd", "reply"]
+        assert own.index("Notification") < len(own) - 3
+        assert heard[-1]["result"] == {"status": "finished"}

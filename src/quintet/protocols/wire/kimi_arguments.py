@@ -170,15 +170,19 @@ def output_outward(given: Given) -> Given:
 
 _AGENTS = {"plan": "planner"}
 _TASK_IN, _TASK_OUT = renamed(
-    {"description": "description", "prompt": "prompt", "subagent_type": "agent", "resume": "resume"},
+    {
+        "description": "description",
+        "prompt": "prompt",
+        "subagent_type": "agent",
+        "resume": "resume",
+        "run_in_background": "background",
+    },
     meaningless=("timeout", "model"),
 )
 
 
 def task_inward(given: Given) -> Given:
-    if given.get("run_in_background"):
-        raise Invalid("run_in_background is not there: call several at once to have them work side by side.")
-    made = _TASK_IN({name: value for name, value in given.items() if name != "run_in_background"})
+    made = _TASK_IN(given)
     return made | {"agent": _AGENTS.get(made["agent"], made["agent"])} if made.get("agent") else made
 
 

@@ -15,8 +15,7 @@ _TIMED_OUT = "ended after its limit"
 def shell(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
     block = next((shown for shown in outcome.display if shown.get("type") == "shell"), {})
     if "task" in block:
-        words = outcome.text.replace("shell_output", "TaskOutput").replace("shell_stop", "TaskStop")
-        return replace(outcome, text=words, message="Background task started")
+        return _started(outcome, "Background task started")
     if outcome.status is ResultStatus.OK:
         return replace(outcome, message="Command executed successfully.")
     if outcome.message.startswith(_TIMED_OUT):
@@ -25,6 +24,17 @@ def shell(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
     if outcome.message.startswith("exit") and "exit_code" in block:
         return replace(outcome, message=f"Command failed with exit code: {block['exit_code']}.")
     return outcome
+
+
+def agent(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
+    return _started(outcome, "Background task started.") if prepared.arguments.get("background") else outcome
+
+
+def _started(outcome: ToolOutcome, message: str) -> ToolOutcome:
+    if outcome.status is not ResultStatus.OK:
+        return outcome
+    words = outcome.text.replace("shell_output", "TaskOutput").replace("shell_stop", "TaskStop")
+    return replace(outcome, text=words, message=message)
 
 
 def read(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:

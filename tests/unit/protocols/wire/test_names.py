@@ -33,6 +33,11 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("Shell", {"command": "ls"}, {"command": "ls"}),
     ("Shell", {"command": "ls", "timeout": 5}, {"command": "ls", "timeout_s": 5}),
     ("Shell", {"command": "ls", "run_in_background": True}, {"command": "ls", "background": True}),
+    (
+        "Agent",
+        {"description": "d", "prompt": "p", "run_in_background": True},
+        {"description": "d", "prompt": "p", "background": True},
+    ),
     ("ReadFile", {"path": "a", "line_offset": 3, "n_lines": 2}, {"path": "a", "from_line": 3, "lines": 2}),
     ("WriteFile", {"path": "a", "content": "x"}, {"path": "a", "content": "x"}),
     ("WriteFile", {"path": "a", "content": "x", "mode": "append"}, {"path": "a", "content": "x", "append": True}),
@@ -92,7 +97,6 @@ REFUSED = [
     ("Grep", {"pattern": "x", "multiline": True}, "multiline"),
     ("Grep", {"pattern": "x", "output_mode": "all"}, "output_mode"),
     ("SetTodoList", {}, "`todos` must be a list"),
-    ("Agent", {"description": "d", "prompt": "p", "run_in_background": True}, "run_in_background"),
 ]
 
 
