@@ -52,6 +52,9 @@ class FakeToolContext:
     async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
         return self.report
 
+    async def children_at_work(self) -> Sequence[Report]:
+        return [self.report] if not self.report.state.ended else []
+
     async def stop_child(self, thread: str) -> Report:
         return self.report
 

@@ -171,6 +171,9 @@ class ToolContext(Protocol):
     async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
         """How a subagent of this thread stands, after waiting at most so long for its end."""
 
+    async def children_at_work(self) -> Sequence[Report]:
+        """Subagents in the background of this turn."""
+
     async def stop_child(self, thread: str) -> Report:
         """End one that works in the background; how it stands then."""
 

@@ -35,6 +35,10 @@ class Look(msgspec.Struct, frozen=True):
     failure: str = ""
     left: bool = False  # stopped because this process ends
 
+    @property
+    def runs(self) -> bool:
+        return self.ended is None and not self.stopped and not self.failure
+
 
 class BackgroundCommand:
     def __init__(self, thread: str, command: str, child: Child) -> None:
@@ -111,6 +115,10 @@ class Background:
         if wait_s and not found.task.done():
             await asyncio.wait((found.task,), timeout=wait_s)
         return found.look()
+
+    def known(self, thread: str) -> list[Look]:
+        """How the thread's stand, oldest first; what they have written stays unread."""
+        return [command.glance() for command in self._commands.values() if command.thread == thread]
 
     async def stop(self, thread: str, name: str) -> Look:
         """End it with everything it started; its last output."""

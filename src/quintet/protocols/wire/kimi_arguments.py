@@ -189,6 +189,19 @@ def task_inward(given: Given) -> Given:
 task_outward = _TASK_OUT
 
 
+_TASKS_IN, _ = renamed({"all": "all"}, meaningless=("limit",))
+
+
+def tasks_inward(given: Given) -> Given:
+    rest = dict(given)
+    active = rest.pop("active_only", True)
+    return _TASKS_IN(rest) | ({"all": True} if active is False else {})
+
+
+def tasks_outward(given: Given) -> Given:
+    return {"active_only": False} if given.get("all") else {}
+
+
 def _rows(given: Given, name: str, names: Mapping[str, str]) -> Given:
     rows = given.get(name)
     for other in given:

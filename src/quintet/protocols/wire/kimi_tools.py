@@ -225,6 +225,14 @@ ROWS = (
         form(("task_id",), task_id=words("As Shell or Agent gave it.")),
         *_STOP,
     ),
+    Spelling(
+        "TaskList",
+        "background_list",
+        "List the commands and subagents that go on in the background, by the ids that TaskOutput and TaskStop take.",
+        form(active_only=flag("Only what still goes on; true unless said.")),
+        given.tasks_inward,
+        given.tasks_outward,
+    ),
     Spelling("FetchURL", "web_fetch", "Fetch a public web page as text.", form(("url",), url=words("https.")), *_FETCH),
     Spelling(
         "SearchWeb",

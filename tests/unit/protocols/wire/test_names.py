@@ -33,6 +33,7 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("Shell", {"command": "ls"}, {"command": "ls"}),
     ("Shell", {"command": "ls", "timeout": 5}, {"command": "ls", "timeout_s": 5}),
     ("Shell", {"command": "ls", "run_in_background": True}, {"command": "ls", "background": True}),
+    ("TaskList", {"active_only": False}, {"all": True}),
     (
         "Agent",
         {"description": "d", "prompt": "p", "run_in_background": True},
