@@ -87,9 +87,15 @@ class Hands:
         """Judged as what the tools read is: Quintet's own files and the person's secrets stay closed."""
         from quintet.engine.attachments import Attachments
         from quintet.workspace.attachments import WorkspaceAttachments
+
+        return Attachments(WorkspaceAttachments(self.guard))
+
+    @cached_property
+    def guard(self) -> PathGuard:
+        """For paths that a person's client sends: no looser than the tools' own."""
         from quintet.workspace.sandbox.hidden import credential_places
 
-        return Attachments(WorkspaceAttachments(PathGuard(str(self.home), credential_places(os.environ))))
+        return PathGuard(str(self.home), credential_places(os.environ))
 
     @cached_property
     def background(self) -> Background:

@@ -16,7 +16,7 @@ from quintet.domain.grant import Grant
 from quintet.domain.hook import HookAction, HookEvent
 from quintet.domain.ids import event_id
 from quintet.domain.interaction import Decision, Interaction
-from quintet.domain.item import Item, ResultStatus
+from quintet.domain.item import Item, MediaPart, ResultStatus
 from quintet.domain.memory import Recall
 from quintet.domain.model import Finish, Usage
 from quintet.domain.notice import Notice
@@ -54,6 +54,7 @@ class ThreadUpdated(Payload, frozen=True):
     agent: str | None = None
     model: str | None = None
     plan_mode: bool | None = None
+    directories: tuple[str, ...] | None = None  # all of them, in place of those before
     metadata: dict[str, Any] | None = None  # laid over what is there; a key set to null goes
     thread: Thread | None = None  # as it stands afterwards, which the journal adds
 
@@ -148,6 +149,14 @@ class ReasoningDelta(Delta, frozen=True):
     item: str
     index: int
     text: str
+
+
+class MediaDelta(Delta, frozen=True):
+    """Not a piece: whatever the model sends that is no text comes whole, in its place among the pieces."""
+
+    item: str
+    index: int
+    part: MediaPart
 
 
 class ToolInputDelta(Delta, frozen=True):
@@ -374,6 +383,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("item.added", ItemAdded, FACT, leased=True),
     Kind("text.delta", TextDelta, DELTA, leased=True),
     Kind("reasoning.delta", ReasoningDelta, DELTA, leased=True),
+    Kind("media.delta", MediaDelta, DELTA, leased=True),
     Kind("tool.input_delta", ToolInputDelta, DELTA, leased=True),
     Kind("tool.output_delta", ToolOutputDelta, DELTA, leased=True),
     Kind("tool.called", ToolCalled, FACT, leased=True),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from quintet.domain.event import ThreadUpdated, TodoUpdated, ToolOutputDelta
 from quintet.domain.interaction import QuestionItem
-from quintet.domain.item import ToolCall
+from quintet.domain.item import MediaKind, ToolCall
 from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import Confine, Prepared, Todo
 from quintet.domain.turn import Mode
@@ -17,6 +17,7 @@ from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable
 from quintet.engine.subagents import Subagents
+from quintet.engine.subscription import facts
 
 
 class CallContext:
@@ -32,6 +33,7 @@ class CallContext:
         prepared: Prepared,
     ) -> None:
         self.cwd = prepared.cwd or running.thread.settings.cwd
+        self.directories = running.thread.settings.directories
         self.thread = running.thread.id
         self.call_id = call.call_id
         self._feed = feed
@@ -52,6 +54,10 @@ class CallContext:
     @property
     def confine(self) -> Confine:
         return self._running.starter.confine
+
+    def takes(self, kind: MediaKind) -> bool:
+        models = self._running.models
+        return models is not None and models.info.takes(kind)
 
     def emit_output(self, stream: str, text: str) -> None:
         if stream not in self._streams:
@@ -78,6 +84,13 @@ class CallContext:
 
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         return await self._clearance.ask_person(self.call_id, questions)
+
+    async def read_todos(self) -> Sequence[Todo]:
+        found: tuple[Todo, ...] = ()
+        async for event in facts(self._feed.journal, 0, self._running.thread.root):
+            if isinstance(event.payload, TodoUpdated) and event.thread == self.thread:
+                found = event.payload.todos
+        return found
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         await self._feed.say(self._lease, TodoUpdated(tuple(todos)))

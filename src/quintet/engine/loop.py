@@ -11,6 +11,7 @@ from quintet.domain.ids import has_prefix
 from quintet.domain.item import ToolCall
 from quintet.domain.notice import Notice
 from quintet.domain.ports import Results, SurroundingsReader
+from quintet.domain.surroundings import with_directories
 from quintet.domain.turn import TurnState
 from quintet.domain.view import ViewReason
 from quintet.engine.agents import Agents
@@ -135,8 +136,10 @@ class Loop:
             running.others = (await self._agents.all(settings.cwd)).agents
         if running.compact is None:
             await self._hear_hooks()
+            await self._calls.agree()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
-        around = await self._surroundings.look(settings.cwd)
+        running.models = self._models
+        around = with_directories(await self._surroundings.look(settings.cwd), settings.directories)
         remembered = await self._recalling.before(running) if self._recalling is not None else Remembered()
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
@@ -151,6 +154,8 @@ class Loop:
         await self._prepare()
         assert self._context is not None
         assert self._giving is not None
+        if running.starter.agreement is not None:
+            await self._giving.words(running.starter.agreement.words)
         if running.compact is not None or running.turn.aside:
             await self._serve()
             if not await self._goes_on():

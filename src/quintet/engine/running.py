@@ -14,6 +14,7 @@ from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
 from quintet.engine.agents import CODER, may_use, offering
+from quintet.engine.candidates import Candidates
 from quintet.engine.hooks import AllHooks
 from quintet.engine.moments import Moments
 from quintet.engine.project_policy import ProjectPolicy
@@ -41,6 +42,7 @@ class RunningTurn:
         self.above = above  # the turn whose call this one works for, in the thread above
         self.agent = CODER  # until it is known which one the thread wants
         self.others: tuple[Agent, ...] = ()  # whom it may give work to
+        self.models: Candidates | None = None  # until the turn has chosen
         self.planning = thread.settings.plan_mode  # as it is now: the thread's setting may change while the turn runs
         self._mode = strictest(turn.mode, self.project.mode)
         self._loosest = self._mode  # what no change of mode goes beyond

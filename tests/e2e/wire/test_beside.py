@@ -13,7 +13,8 @@ from tests.e2e.wire.test_session_files import lines
 from tests.fakes.wire_client import kinds, payloads
 from tests.faults.processes import quintet, wait_until
 
-STARTS = call("Shell", {"command": "until [ -e go ]; do sleep 0.02; done; exit 3", "run_in_background": True})
+WAITS = {"command": "until [ -e go ]; do sleep 0.02; done; exit 3", "run_in_background": True, "description": "waits"}
+STARTS = call("Shell", WAITS)
 FLAGS = ("--yolo", "--session", "s1")
 
 
@@ -45,6 +46,7 @@ def test_the_end_of_a_command_between_turns_survives_a_kill_and_is_told_once(tmp
         (told,) = payloads(heard, "Notification")
         assert [told["id"]] == posted(tmp_path)
         assert (told["type"], told["severity"], told["payload"]["exit_code"]) == ("task.failed", "error", 3)
+        assert told["title"] == "Background command failed: waits"
         assert "Notification" not in kinds(wire.prompt("and now?"))
     (words,) = read_by_the_model(tmp_path)
     assert "exit code 3" in words

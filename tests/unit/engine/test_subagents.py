@@ -33,6 +33,16 @@ from tests.fakes.waiting import soon
 ANSWER = "---\ntext: the end\n"
 
 
+async def test_what_was_added_to_the_workspace_is_worked_in_below_too_and_told_the_model(house: House) -> None:
+    one = await process(house, "worker")
+    thread = await one.thread(directories=("/project/beside",))
+    worker = GatedProvider(text("the report"))
+    await Family(task(prompt="find it") + ANSWER, worker=worker).run(one, thread)
+    (child,) = await children(one, thread)
+    assert child.settings.directories == ("/project/beside",)
+    assert "/project/beside" in worker.requests[0].instructions
+
+
 @pytest.mark.req("mechanisms:M2.subagents", "models:T1")
 async def test_a_task_runs_in_a_thread_below_and_its_last_words_are_the_result(house: House) -> None:
     one = await process(house, "worker")
@@ -400,7 +410,7 @@ async def test_an_unknown_agent_is_a_result_that_names_those_there_are_and_no_th
     assert await children(one, thread) == []
     (result,) = await one.bodies(thread, ToolResult)
     assert result.status is ResultStatus.ERROR
-    assert "coder, planner, worker" in result.text
+    assert "coder, explorer, planner, worker" in result.text
     (told,) = [spec.description for spec in boss.requests[0].tools if spec.name == "task"]
     assert "- worker: does worker" in told
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from quintet.domain import event as ev
 from quintet.domain import item as it
+from quintet.domain.errors import ErrorInfo
 from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Approval, Decision, ExternalCall, HookRequest, Interaction, Verdict
 from quintet.domain.principal import ENGINE
@@ -22,8 +23,9 @@ from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of, 
 from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.ends import needless, refused_input
 from quintet.protocols.wire.models import Message
-from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.names import Names
 from quintet.protocols.wire.notification import notification
+from quintet.protocols.wire.parts import wire_part
 from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
@@ -119,7 +121,7 @@ class Projection:
             return [_text(COMPACTED), Message("StatusUpdate", self._filled), end]
         if self._compacts and needless(said):
             assert said.error is not None
-            return [_text(said.error.message), end]
+            return [*self._left_alone(said.error), end]
         return [end]
 
     def _step_started(self, said: ev.StepStarted) -> list[Out]:
@@ -151,9 +153,20 @@ class Projection:
         self._filled = filled(said.tokens_after, self._options.window(self._model))
         return [Message("CompactionEnd", NOTHING)]
 
+    def _left_alone(self, error: ErrorInfo) -> list[Out]:
+        """What is short is told like any other compaction: that is what clients know."""
+        size = error.data.get("text_tokens")
+        if size is None:
+            return [_text(error.message)]
+        status = Message("StatusUpdate", filled(int(size), self._options.window(self._model)))
+        return [Message("CompactionBegin", NOTHING), Message("CompactionEnd", NOTHING), _text(COMPACTED), status]
+
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
         return [Message("ContentPart", wire.TextPart(said.text))]
+
+    def _media_delta(self, said: ev.MediaDelta) -> list[Out]:
+        return [Message("ContentPart", wire_part(said.part))]
 
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Message("ContentPart", wire.ThinkPart(said.text))]
@@ -249,6 +262,7 @@ Projection.rows = {
     ev.CompactionFinished: Projection._compaction_finished,
     ev.TextDelta: Projection._text_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
+    ev.MediaDelta: Projection._media_delta,
     ev.ToolCalled: Projection._called,
     ev.ToolInputDelta: Projection._input_delta,
     ev.ItemAdded: Projection._item_added,
@@ -283,4 +297,4 @@ def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     """A lone text as a string, else the parts."""
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
-    return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
+    return [wire_part(part) for part in parts]

@@ -68,7 +68,7 @@ async def steer(call: Call[Client], params: wire.PromptParams) -> wire.SteerResu
     if called is not None and called.command is not None and called.command.deed is Deed.ASIDE:
         return await _ask_beside(client, thread, called.words)
     client.refuse_unfit(params.user_input, thread)
-    parts = await core_parts(params.user_input, client.house.fetch_image)
+    parts = await core_parts(params.user_input, client.house.fetch)
     try:
         await client.house.turns.steer(thread.id, parts, ME)
     except TurnOver:
