@@ -58,6 +58,15 @@ class FakeToolContext:
         self.assigned.append(assignment)
         return self.report
 
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        return self.report
+
+    async def children_at_work(self) -> Sequence[Report]:
+        return [self.report] if not self.report.state.ended else []
+
+    async def stop_child(self, thread: str) -> Report:
+        return self.report
+
     def said(self, stream: str | None = None) -> str:
         return "".join(text for name, text in self.output if stream in (None, name))
 

@@ -175,7 +175,16 @@ class ToolContext(Protocol):
         """For this thread, from now on."""
 
     async def start_child(self, assignment: Assignment) -> Report:
-        """Have a subagent do it, and wait for its end."""
+        """Have a subagent do it, and wait for its end; of one in the background for its beginning only."""
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        """How a subagent of this thread stands, after waiting at most so long for its end."""
+
+    async def children_at_work(self) -> Sequence[Report]:
+        """Subagents in the background of this turn."""
+
+    async def stop_child(self, thread: str) -> Report:
+        """End one that works in the background; how it stands then."""
 
 
 class Tool(Protocol):

@@ -105,3 +105,12 @@ class CallContext:
             self.child = child
 
         return await self._subagents.work(self._running, self.call_id, assignment, known)
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        return await self._subagents.look(self._running, thread, wait_s)
+
+    async def children_at_work(self) -> Sequence[Report]:
+        return [await self._subagents.look(self._running, thread, 0.0) for thread in tuple(self._running.children)]
+
+    async def stop_child(self, thread: str) -> Report:
+        return await self._subagents.stop(self._running, thread)

@@ -126,10 +126,18 @@ class Turns:
         running.ask_beside(self._feed.mask(question))
 
     async def start_below(
-        self, thread: str, prompt: TextPart, starter: Starter, above: RunningTurn, call_id: str
+        self,
+        thread: str,
+        prompt: TextPart,
+        starter: Starter,
+        above: RunningTurn,
+        call_id: str,
+        *,
+        background: bool = False,
     ) -> Turn:
         """A subagent's turn: it works for a call of a turn that runs here."""
-        turn = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
+        made = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
+        turn = replace(made, background=background)
         await self._accept(turn, only_idle=True, key=None)
         await self._runs.begin(turn, starter, above=above)
         return turn

@@ -184,16 +184,21 @@ class ShellTool:
     async def _start(
         self, given: ShellArguments, child: Child, profile: Profile | None, context: ToolContext
     ) -> ToolOutcome:
+        description = one_line(given.description.strip())
         name = await self._background.start(
-            context.thread, given.command, child, lambda receive, started: self._run(child, profile, receive, started)
+            context.thread,
+            given.command,
+            child,
+            lambda receive, started: self._run(child, profile, receive, started),
+            description,
         )
         text = (
             f"Started in the background as {name}, for at most {child.timeout_s:g} s. "
             f"You are told of its end. See its output with shell_output, end it with shell_stop."
         )
         shown = block(given.command, None) | {"task": name}
-        if given.description.strip():
-            shown["description"] = one_line(given.description.strip())
+        if description:
+            shown["description"] = description
         return ToolOutcome(text, message=f"runs in the background as {name}", display=(shown,))
 
     async def _run(

@@ -13,7 +13,8 @@ from tests.e2e.wire.test_session_files import lines
 from tests.fakes.wire_client import kinds, payloads
 from tests.faults.processes import quintet, wait_until
 
-STARTS = call("Shell", {"command": "until [ -e go ]; do sleep 0.02; done; exit 3", "run_in_background": True})
+WAITS = {"command": "until [ -e go ]; do sleep 0.02; done; exit 3", "run_in_background": True, "description": "waits"}
+STARTS = call("Shell", WAITS)
 FLAGS = ("--yolo", "--session", "s1")
 
 
@@ -45,6 +46,7 @@ def test_the_end_of_a_command_between_turns_survives_a_kill_and_is_told_once(tmp
         (told,) = payloads(heard, "Notification")
         assert [told["id"]] == posted(tmp_path)
         assert (told["type"], told["severity"], told["payload"]["exit_code"]) == ("task.failed", "error", 3)
+        assert told["title"] == "Background command failed: waits"
         assert "Notification" not in kinds(wire.prompt("and now?"))
     (words,) = read_by_the_model(tmp_path)
     assert "exit code 3" in words
@@ -78,3 +80,18 @@ def test_a_side_question_is_in_the_log_of_the_session_and_not_in_its_context(tmp
     logged = [row["message"]["type"] for row in lines(tmp_path, "wire.jsonl")[1:]]
     assert logged[-4:] == ["TurnBegin", "BtwBegin", "BtwEnd", "TurnEnd"]
     assert "why?" not in (json.dumps(lines(tmp_path, "context.jsonl")))
+
+
+@pytest.mark.req("wire:N5")
+def test_a_turn_ends_after_its_subagent_in_the_background_and_tells_of_its_end(tmp_path: Path) -> None:
+    given = {"description": "look around", "prompt": "do it", "run_in_background": True}
+    with client(tmp_path, call("Agent", given), *["text: fine"] * 3, flags=FLAGS) as wire:
+        wire.initialize()
+        heard = wire.prompt("go")
+        (told,) = payloads(heard, "Notification")
+        assert (told["type"], told["payload"]["task_kind"]) == ("task.completed", "agent")
+        assert "TaskOutput" in str(payloads(heard, "ToolResult")[0]["return_value"]["output"])
+        own = [k for k in kinds(heard) if k in ("Notification", "StepBegin", "TurnEnd", "reply")]
+        assert own[-3:] == ["StepBegin", "TurnEnd", "reply"]
+        assert own.index("Notification") < len(own) - 3
+        assert heard[-1]["result"] == {"status": "finished"}

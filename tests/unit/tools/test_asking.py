@@ -83,6 +83,7 @@ def test_every_tool_says_what_it_can_change():
         "ask_user",
         "shell_output",
         "shell_stop",
+        "background_list",
         "enter_plan_mode",
         "exit_plan_mode",
         "task",

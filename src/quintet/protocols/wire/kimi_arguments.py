@@ -228,13 +228,17 @@ def output_outward(given: Given) -> Given:
 
 
 _TASK_IN, _TASK_OUT = renamed(
-    {"description": "description", "prompt": "prompt", "subagent_type": "agent", "resume": "resume"}
+    {
+        "description": "description",
+        "prompt": "prompt",
+        "subagent_type": "agent",
+        "resume": "resume",
+        "run_in_background": "background",
+    },
 )
 
 
 def task_inward(given: Given) -> Given:
-    if given.get("run_in_background"):
-        raise Invalid("run_in_background is not there: call several at once to have them work side by side.")
     made = _TASK_IN(given)
     return made | {"agent": AGENTS.get(made["agent"], made["agent"])} if made.get("agent") else made
 
@@ -247,6 +251,14 @@ def task_outward(given: Given) -> Given:
 def agent_type(name: str) -> str:
     """What Kimi's clients call an agent of ours."""
     return next((theirs for theirs, ours in AGENTS.items() if ours == name), name)
+
+
+def tasks_inward(given: Given) -> Given:
+    return {"all": True} if given.get("active_only") is False else {}
+
+
+def tasks_outward(given: Given) -> Given:
+    return {"active_only": False} if given.get("all") else {}
 
 
 def _rows(given: Given, name: str, names: Mapping[str, str]) -> Given:

@@ -17,9 +17,8 @@ _TIMED_OUT = "ended after its limit"
 def shell(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
     block = next((shown for shown in outcome.display if shown.get("type") == "shell"), {})
     if "task" in block:
-        words = outcome.text.replace("shell_output", "TaskOutput").replace("shell_stop", "TaskStop")
         brief = {"type": "brief", "text": f"Started {block['task']}"}
-        return replace(outcome, text=words, message="Background task started.", display=(brief, *outcome.display))
+        return _started(replace(outcome, display=(brief, *outcome.display)))
     if outcome.status is ResultStatus.OK:
         return replace(outcome, message="Command executed successfully.")
     if outcome.message.startswith(_TIMED_OUT):
@@ -30,6 +29,17 @@ def shell(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
         shown = "\n".join([f"Failed with exit code: {code}", *_last_lines(outcome.text)])
         return _failed(outcome, f"Command failed with exit code: {code}.", shown)
     return outcome
+
+
+def agent(outcome: ToolOutcome, prepared: Prepared) -> ToolOutcome:
+    return _started(outcome) if prepared.arguments.get("background") else outcome
+
+
+def _started(outcome: ToolOutcome) -> ToolOutcome:
+    if outcome.status is not ResultStatus.OK:
+        return outcome
+    words = outcome.text.replace("shell_output", "TaskOutput").replace("shell_stop", "TaskStop")
+    return replace(outcome, text=words, message="Background task started.")
 
 
 def _failed(outcome: ToolOutcome, message: str, brief: str) -> ToolOutcome:

@@ -205,7 +205,9 @@ ROWS = (
         "Agent",
         "task",
         "Give a piece of work to a subagent and wait for its report. It sees nothing of this thread, so its prompt "
-        "must hold everything it needs to know, and what to report. Several calls at once work side by side.",
+        "must hold everything it needs to know, and what to report. Several calls at once work side by side. With "
+        "run_in_background you go on while it works and are told of its end; look at it with TaskOutput, end it with "
+        "TaskStop; your turn ends after it.",
         form(
             ("description", "prompt"),
             description=words("The work in three to five words."),
@@ -215,17 +217,20 @@ ROWS = (
                 "and changes nothing) or another one that is named above; coder if left out."
             ),
             resume=words("The id of a subagent that worked for you before."),
+            run_in_background=flag("Return at once; it works on beside you."),
         ),
         given.task_inward,
         given.task_outward,
+        came.agent,
     ),
     Spelling(
         "TaskOutput",
         "shell_output",
-        "What a command in the background has written since you last asked, and whether it still runs.",
+        "What a command in the background has written since you last asked, and whether it still runs; or how a "
+        "subagent in the background stands, and what it says.",
         form(
             ("task_id",),
-            task_id=words("As Shell gave it."),
+            task_id=words("As Shell or Agent gave it."),
             block=flag("Wait for its end first."),
             timeout={**NUMBER, "maximum": 60, "description": "Seconds to wait at most."},
         ),
@@ -235,9 +240,17 @@ ROWS = (
     Spelling(
         "TaskStop",
         "shell_stop",
-        "End a command in the background, with everything it started.",
-        form(("task_id",), task_id=words("As Shell gave it.")),
+        "End a command in the background, with everything it started, or a subagent in the background.",
+        form(("task_id",), task_id=words("As Shell or Agent gave it.")),
         *_STOP,
+    ),
+    Spelling(
+        "TaskList",
+        "background_list",
+        "List the commands and subagents that go on in the background, by the ids that TaskOutput and TaskStop take.",
+        form(active_only=flag("Only what still goes on; true unless said.")),
+        given.tasks_inward,
+        given.tasks_outward,
     ),
     Spelling("FetchURL", "web_fetch", "Fetch a public web page as text.", form(("url",), url=words("https.")), *_FETCH),
     Spelling(

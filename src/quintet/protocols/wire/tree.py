@@ -81,7 +81,9 @@ class Tree:
             agent = ""  # deleted meanwhile
         agent = agent_type(agent)
         mode = self.projection.plan_mode  # what is planned above is not done below
-        projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent, plan_mode=mode)
+        task = turn.thread if turn.background else self._branches[turn.for_turn].projection.task
+        given = (said_by_user(turn.parts), self._options, turn.thread, agent)
+        projection = self._make(*given, plan_mode=mode, task=task)
         return _Branch(projection, turn.for_turn, turn.for_call, agent, turn.thread)
 
     def _wrapped(self, entry: Out, branch: _Branch) -> Out:

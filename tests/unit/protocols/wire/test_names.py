@@ -44,6 +44,12 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"path": "a", "from_line": 3, "lines": 2, "numbered": True},
     ),
     ("ReadFile", {"path": "a", "line_offset": -5}, {"path": "a", "from_line": -5, "lines": 1000, "numbered": True}),
+    ("TaskList", {"active_only": False}, {"all": True}),
+    (
+        "Agent",
+        {"description": "d", "prompt": "p", "run_in_background": True},
+        {"description": "d", "prompt": "p", "background": True},
+    ),
     ("WriteFile", {"path": "a", "content": "x"}, {"path": "a", "content": "x"}),
     ("WriteFile", {"path": "a", "content": "x", "mode": "append"}, {"path": "a", "content": "x", "append": True}),
     (
@@ -132,7 +138,6 @@ REFUSED = [
     ("StrReplaceFile", {"path": "a", "edit": "x"}, "one object"),
     ("Grep", {"pattern": "x", "output_mode": "all"}, "output_mode"),
     ("SetTodoList", {"todos": "x"}, "`todos` must be a list"),
-    ("Agent", {"description": "d", "prompt": "p", "run_in_background": True}, "run_in_background"),
 ]
 
 
