@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from quintet.domain.interaction import QuestionItem
+from quintet.domain.item import MediaKind
 from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import Confine, Todo
 from quintet.domain.turn import Mode, TurnState
@@ -27,8 +28,12 @@ class FakeToolContext:
         self.planning: bool | None = None
         self.assigned: list[Assignment] = []
         self.report = Report("thr_child", "trn_child", "coder", TurnState.DONE, "done")
+        self.taken: frozenset[MediaKind] = frozenset({MediaKind.IMAGE})
         self._answers = answers
         self._heard: list[tuple[Callable[[str], bool], asyncio.Event]] = []
+
+    def takes(self, kind: MediaKind) -> bool:
+        return kind in self.taken
 
     def emit_output(self, stream: str, text: str) -> None:
         self.output.append((stream, text))

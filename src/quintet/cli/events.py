@@ -86,5 +86,5 @@ def gist(event: Event) -> str:
         case NoticePosted(notice=notice) | NoticeGiven(notice=notice):
             return notice.title[:WIDTH]
         case payload:
-            fields = ("text", "title", "state", "tool", "name", "outcome", "reason", "model")
+            fields = ("text", "title", "state", "tool", "name", "outcome", "reason", "model", "question", "answer")
             return next((str(v)[:WIDTH] for f in fields if (v := getattr(payload, f, None))), "")

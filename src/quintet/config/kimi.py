@@ -27,6 +27,8 @@ KINDS = {
     "anthropic": ProviderKind.ANTHROPIC,
     "_scripted_echo": ProviderKind.SCRIPTED,
 }
+# What Kimi knows of models of its own, whatever its file says.
+_BY_NAME = dict.fromkeys(("kimi-for-coding", "kimi-code"), ("thinking", "image_in", "video_in"))
 # Where the environment goes before the file: address and key, by the type of the provider.
 _NAMES = {
     "kimi": ("KIMI_BASE_URL", "KIMI_API_KEY"),
@@ -178,7 +180,7 @@ def _chosen(
     over = replace(
         config,
         providers={**config.providers, name: settings},
-        models={**config.models, reference: _model(kimi, entry, thinking=thinking)},
+        models={**config.models, reference: _model(kimi, entry, settings.kind, thinking=thinking)},
     )
     return Chosen(reference, config=over)
 
@@ -207,12 +209,15 @@ def _settings(kimi: KimiConfig, provider: KimiProvider, env: Mapping[str, str]) 
     )
 
 
-def _model(kimi: KimiConfig, entry: KimiModel, *, thinking: bool | None) -> ModelSettings:
-    able = entry.capabilities or ()
+def _model(kimi: KimiConfig, entry: KimiModel, kind: ProviderKind, *, thinking: bool | None) -> ModelSettings:
+    able = {*(entry.capabilities or ()), *_BY_NAME.get(entry.model, ())}
     thinks = kimi.default_thinking if thinking is None else thinking
     return ModelSettings(
         context_window=entry.max_context_size or None,
         vision="image_in" in able,
+        # Kimi has no word for sound: it gives it to any model whose wire has a form for it, and so it is here.
+        audio=kind in (ProviderKind.OPENAI_CHAT, ProviderKind.SCRIPTED),
+        video="video_in" in able,
         reasoning="always_thinking" in able or ("thinking" in able and thinks),
     )
 

@@ -16,7 +16,7 @@ from quintet.domain.grant import Grant
 from quintet.domain.hook import HookAction, HookEvent
 from quintet.domain.ids import event_id
 from quintet.domain.interaction import Decision, Interaction
-from quintet.domain.item import Item, ResultStatus
+from quintet.domain.item import Item, MediaPart, ResultStatus
 from quintet.domain.memory import Recall
 from quintet.domain.model import Finish, Usage
 from quintet.domain.notice import Notice
@@ -149,6 +149,14 @@ class ReasoningDelta(Delta, frozen=True):
     item: str
     index: int
     text: str
+
+
+class MediaDelta(Delta, frozen=True):
+    """Not a piece: whatever the model sends that is no text comes whole, in its place among the pieces."""
+
+    item: str
+    index: int
+    part: MediaPart
 
 
 class ToolInputDelta(Delta, frozen=True):
@@ -294,6 +302,19 @@ class NoticeGiven(Payload, frozen=True):
     item: str
 
 
+class AsideAsked(Payload, frozen=True):
+    """A question beside the thread: neither it nor its answer becomes an item."""
+
+    id: str
+    question: str
+
+
+class AsideAnswered(Payload, frozen=True):
+    id: str
+    answer: str = ""
+    error: ErrorInfo | None = None  # why there is none
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -362,6 +383,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("item.added", ItemAdded, FACT, leased=True),
     Kind("text.delta", TextDelta, DELTA, leased=True),
     Kind("reasoning.delta", ReasoningDelta, DELTA, leased=True),
+    Kind("media.delta", MediaDelta, DELTA, leased=True),
     Kind("tool.input_delta", ToolInputDelta, DELTA, leased=True),
     Kind("tool.output_delta", ToolOutputDelta, DELTA, leased=True),
     Kind("tool.called", ToolCalled, FACT, leased=True),
@@ -378,6 +400,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
     Kind("notice.posted", NoticePosted, FACT, leased=False),
     Kind("notice.given", NoticeGiven, FACT, leased=True),
+    Kind("aside.asked", AsideAsked, FACT, leased=True),
+    Kind("aside.answered", AsideAnswered, FACT, leased=True),
     Kind("memory.recalled", MemoryRecalled, FACT, leased=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),

@@ -18,7 +18,7 @@ from quintet.domain.event import Draft, Event, Marks, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
-from quintet.domain.item import Item
+from quintet.domain.item import Item, MediaKind
 from quintet.domain.memory import Memories, Memory, MemoryChange, MemoryPaths
 from quintet.domain.mirror import Mirror
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest
@@ -159,6 +159,9 @@ class ToolContext(Protocol):
     @property
     def directories(self) -> tuple[str, ...]:
         """The thread's, beside its workspace."""
+
+    def takes(self, kind: MediaKind) -> bool:
+        """Whether the model that called can be shown such a thing."""
 
     def emit_output(self, stream: str, text: str) -> None: ...
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:

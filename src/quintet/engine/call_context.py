@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from quintet.domain.event import ThreadUpdated, TodoUpdated, ToolOutputDelta
 from quintet.domain.interaction import QuestionItem
-from quintet.domain.item import ToolCall
+from quintet.domain.item import MediaKind, ToolCall
 from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import Confine, Prepared, Todo
 from quintet.domain.turn import Mode
@@ -53,6 +53,10 @@ class CallContext:
     @property
     def confine(self) -> Confine:
         return self._running.starter.confine
+
+    def takes(self, kind: MediaKind) -> bool:
+        models = self._running.models
+        return models is not None and models.info.takes(kind)
 
     def emit_output(self, stream: str, text: str) -> None:
         if stream not in self._streams:

@@ -16,6 +16,7 @@ from quintet.domain.turn import TurnState
 from quintet.domain.view import ViewReason
 from quintet.engine.agents import Agents
 from quintet.engine.answer_form import Answering
+from quintet.engine.asides import Asides
 from quintet.engine.calls import Calls
 from quintet.engine.candidates import Candidates
 from quintet.engine.checkpoints import Checkpoints
@@ -53,10 +54,7 @@ class Loop:
         self._surroundings = surroundings
         self._running = running
         self._models: Candidates | None = None
-        starter = running.starter
-        self._spending = Spending(
-            feed.journal, feed.clock, starter.models, starter.budget, running.thread, running.turn
-        )
+        self._spending = self._new_spending()
         self._agents = agents or Agents()
         self._around = Surroundings()
         self._recalling = recalling
@@ -66,6 +64,7 @@ class Loop:
         self._context: Context | None = None
         self._giving: Giving | None = None
         self._compaction: Compaction | None = None
+        self._asides: Asides | None = None
         self._step: Step | None = None
         self._steps = 0
         self._call_ids: set[str] = set()
@@ -100,6 +99,9 @@ class Loop:
             self._failure = as_quintet_error(error)
             await self._running.moments.failed(self._failure)
             raise
+        finally:
+            if self._asides is not None:
+                await self._asides.close()
 
     async def _hear_hooks(self) -> None:
         """Before anything is done with the input. One that is refused is never shown to a model."""
@@ -107,8 +109,9 @@ class Loop:
         await running.moments.begun()
         verdict = await running.moments.input_given()
         if verdict.blocks:
-            hidden = ViewChanged(ViewReason.REVERT, keep_through=running.thread.last_ordinal - 1)
-            await self._feed.say(running.lease, hidden)
+            if not running.turn.aside:
+                hidden = ViewChanged(ViewReason.REVERT, keep_through=running.thread.last_ordinal - 1)
+                await self._feed.say(running.lease, hidden)
             raise Denied(
                 f"A hook refused this input: {verdict.reason}",
                 next_step="Say it in another way, or change the hook.",
@@ -124,7 +127,8 @@ class Loop:
             await self._giving.words(f"A hook says that you are not done: {words}")
         return await self._giving.steers() or bool(words)
 
-    async def _go(self) -> None:
+    async def _prepare(self) -> None:
+        """Everything that has to be known before the first step."""
         running = self._running
         starter, settings = running.starter, running.thread.settings
         running.works_as(starter.agent or await self._agents.named(settings.agent, settings.cwd))
@@ -132,7 +136,9 @@ class Loop:
             running.others = (await self._agents.all(settings.cwd)).agents
         if running.compact is None:
             await self._hear_hooks()
+            await self._calls.agree()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
+        running.models = self._models
         self._around = with_directories(await self._surroundings.look(settings.cwd), settings.directories)
         if self._recalling is not None:
             self._remembered = await self._recalling.before(running)
@@ -140,9 +146,19 @@ class Loop:
         self._call_ids |= self._context.call_ids()
         self._giving = Giving(self._feed, running, self._context)
         self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
-        if running.compact is not None:
-            await self._compaction.requested(running.compact)
-            if not await self._giving.steers():
+        self._asides = Asides(self._feed, running, self._models, self._request, self._new_spending)
+        running.ask_beside = self._asides.begin
+
+    async def _go(self) -> None:
+        running = self._running
+        await self._prepare()
+        assert self._context is not None
+        assert self._giving is not None
+        if running.starter.agreement is not None:
+            await self._giving.words(running.starter.agreement.words)
+        if running.compact is not None or running.turn.aside:
+            await self._serve()
+            if not await self._goes_on():
                 running.closing = True
                 return
         while self._steps < running.starter.max_steps:
@@ -155,13 +171,41 @@ class Loop:
                 self._context.add(item)
             await self._answer_calls(step.calls)
             corrected = not step.calls and await self._correct(step)
-            if await self._giving.steers():
-                running.rests = False
+            if await self._steered():
                 continue
-            if running.rests or (not step.calls and not corrected and not await self._held()):
+            rests = running.rests or (not step.calls and not corrected and not await self._held())
+            if rests and not await self._goes_on():
                 running.closing = True  # in the same breath: no steer is accepted between this look and the end
                 return
         raise StepLimit(f"The turn reached its limit of {running.starter.max_steps} steps.")
+
+    async def _serve(self) -> None:
+        """What a turn without an input is there for."""
+        assert self._compaction is not None
+        assert self._asides is not None
+        if self._running.compact is not None:
+            await self._compaction.requested(self._running.compact)
+        else:
+            await self._asides.ask(self._running.turn.aside)
+
+    async def _goes_on(self) -> bool:
+        """Whether there is more to do after all, once what goes on beside the turn is over. False: end it at once."""
+        assert self._asides is not None
+        while self._asides.tasks and not self._running.steers:
+            await self._running.one_of(self._asides.tasks)
+        return await self._steered()
+
+    async def _steered(self) -> bool:
+        """Whether somebody has spoken meanwhile. Who said no before has then said what is to be done instead."""
+        assert self._giving is not None
+        if not await self._giving.steers():
+            return False
+        self._running.rests = False
+        return True
+
+    def _new_spending(self) -> Spending:
+        feed, running, starter = self._feed, self._running, self._running.starter
+        return Spending(feed.journal, feed.clock, starter.models, starter.budget, running.thread, running.turn)
 
     async def _ask(self) -> Step:
         """One answer of the model; when it has none, of the next one in its list."""
@@ -258,6 +302,7 @@ class Loop:
     def _leftovers(self, error: ErrorInfo | None) -> list[AnyPayload]:
         leftovers: list[AnyPayload] = self._step.cut_off(error) if self._step else []
         leftovers += self._compaction.leftovers(error) if self._compaction else []
+        leftovers += self._asides.leftovers(error) if self._asides else []
         return leftovers + self._calls.leftovers()
 
 

@@ -41,7 +41,8 @@ class Moments:
             await self._hooks.fire(HookEvent.THREAD_BEGUN, source, {"source": source})
 
     async def input_given(self) -> HookVerdict:
-        words = "\n".join(part.text for part in self._running.turn.parts if isinstance(part, TextPart))
+        turn = self._running.turn
+        words = turn.aside or "\n".join(part.text for part in turn.parts if isinstance(part, TextPart))
         return await self._hooks.fire(HookEvent.INPUT_GIVEN, "", {"prompt": words})
 
     def steered(self) -> None:

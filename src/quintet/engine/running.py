@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from quintet.domain.agent import Agent
 from quintet.domain.command import Command
@@ -13,6 +13,7 @@ from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
 from quintet.engine.agents import CODER, may_use, offering
+from quintet.engine.candidates import Candidates
 from quintet.engine.hooks import AllHooks
 from quintet.engine.moments import Moments
 from quintet.engine.project_policy import ProjectPolicy
@@ -40,6 +41,7 @@ class RunningTurn:
         self.above = above  # the turn whose call this one works for, in the thread above
         self.agent = CODER  # until it is known which one the thread wants
         self.others: tuple[Agent, ...] = ()  # whom it may give work to
+        self.models: Candidates | None = None  # until the turn has chosen
         self.planning = thread.settings.plan_mode  # as it is now: the thread's setting may change while the turn runs
         self._mode = strictest(turn.mode, self.project.mode)
         self._loosest = self._mode  # what no change of mode goes beyond
@@ -50,6 +52,7 @@ class RunningTurn:
         self.stopped_as: TurnState | None = None
         self.stop_reason = ""
         self.moments = Moments(hooks, self)
+        self.ask_beside: Callable[[str], None] | None = None  # begin an aside, once the turn is far enough for one
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
 
@@ -137,6 +140,15 @@ class RunningTurn:
             self._steer_settled.clear()
             await self._steer_settled.wait()
         return list(self.steers)
+
+    async def one_of(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        """Until one of these is over, or a steer has been accepted meanwhile."""
+        self._steer_settled.clear()
+        steered = asyncio.ensure_future(self._steer_settled.wait())
+        try:
+            await asyncio.wait({*tasks, steered}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            steered.cancel()
 
     async def close(self) -> None:
         """From now on nothing is accepted; waits for what is being accepted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from msgspec.structs import replace
 
@@ -12,6 +13,7 @@ from quintet.domain.ports import Models, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
+from quintet.engine.agreement import Agreement
 from quintet.engine.answer_form import AnswerForm
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
 from quintet.engine.spelling import Spellings
@@ -46,6 +48,7 @@ class Starter:
         remembers: bool = False,
         effort: str = "",
         keep_recent: int | None = None,
+        keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
         attended: bool = True,
@@ -75,9 +78,17 @@ class Starter:
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
         self.told = told  # to the model, beside what everybody tells it
         self.attended = attended  # else nobody is there: questions are dismissed, a plan put forward is begun with
+        self.agreement: Agreement | None = None  # to words that go with the input and are somebody else's
         self.compacts = compacts  # by itself, where a thread grows too long
         self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole
+        self.keep_least = keep_least  # tokens: a thread that is no longer than that is not summarised on request
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
+
+    def needing(self, agreement: Agreement | None) -> Starter:
+        """The same, for a turn that needs this."""
+        other = copy(self)
+        other.agreement = agreement
+        return other
 
     def has(self, own: str) -> bool:
         """Whether the tool is there, under whichever name."""

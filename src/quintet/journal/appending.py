@@ -10,7 +10,7 @@ from quintet.domain.event import KIND_OF, Draft, Event
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Lease
 from quintet.journal.codec import UNPAIRED, delta_sum, encode, event_place
-from quintet.journal.emitting import emit
+from quintet.journal.emitting import emit_in
 from quintet.journal.recovery import end_dead
 from quintet.journal.rows import EventRow
 from quintet.journal.transaction import Transaction
@@ -26,6 +26,7 @@ _NOT_BY_APPEND = {
     ev.CommandPosted,
     ev.CommandSettled,
 }
+_WHEN_IDLE = {ev.ViewChanged, ev.FilesRestored}
 
 
 def check_lease(tx: Transaction, lease: Lease) -> Thread:
@@ -57,11 +58,10 @@ def write(tx: Transaction, drafts: Sequence[Draft], lease: Lease | None) -> list
             thread, turn = lease.thread, turn or lease.turn
         elif kind.leased:
             raise LeaseLost(f"{kind.name} needs the lease of its thread.", thread=thread)
-        if thread:
-            tx.thread(thread)  # a deleted one takes nothing any more
-        if isinstance(draft.payload, ev.ViewChanged | ev.FilesRestored) and (lease is None or thread != lease.thread):
+        if type(draft.payload) in _WHEN_IDLE and (lease is None or thread != lease.thread):
             _need_idle(tx, thread)
-        events.append(emit(tx, draft.payload, thread, turn))
+        # A deleted one takes nothing any more.
+        events.append(emit_in(tx, draft.payload, tx.thread(thread) if thread else None, turn))
     return events
 
 

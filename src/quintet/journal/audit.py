@@ -8,41 +8,16 @@ the file could still forge the whole of it: its head is printed, to be noted els
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
-
-from msgspec.structs import replace
 
 from quintet.domain.audit import BEGUN, AuditRow, Flaw, Verified
 from quintet.domain.event import Event
-from quintet.journal import reading
-from quintet.journal.codec import encode
-from quintet.journal.rows import EventRow, Reads, Rows
+from quintet.journal import chain, reading
+from quintet.journal.codec import encode, event_text
+from quintet.journal.rows import EventRow, Reads
 
 MOST_FLAWS = 20  # listed; the rest is counted
 _PAGE = 2_000
 Progress = Callable[[str, int, int], None]
-
-
-def record(rows: Rows, event: EventRow, said: bytes) -> None:
-    """One more row, in the event's own transaction."""
-    last = rows.audit_head()
-    number = (last.number if last else 0) + 1
-    new = AuditRow(number, event.seq, event.kind, event.at_ms, event.thread, _digest(event, said), b"")
-    rows.insert_audit(replace(new, link=link(last, new)))
-
-
-def link(last: AuditRow | None, row: AuditRow) -> bytes:
-    before = _fields(last) + last.link if last else b""
-    return sha256(before + _fields(row)).digest()
-
-
-def _digest(event: EventRow, said: bytes) -> bytes:
-    head = f"{event.seq} {event.at_ms} {event.kind} {event.thread} {event.turn}\n".encode()
-    return sha256(head + said).digest()
-
-
-def _fields(row: AuditRow) -> bytes:
-    return f"{row.number} {row.seq} {row.kind} {row.at_ms} {row.thread}\n".encode() + row.digest
 
 
 def verify(rows: Reads, expected: str, progress: Progress) -> Verified:
@@ -121,7 +96,7 @@ def _against(last: AuditRow | None, row: AuditRow) -> Iterator[Flaw]:
     elif row.number == 1:
         if row.kind != BEGUN:
             yield Flaw(1, "the chain's first row was replaced")
-    elif row.link != link(last, row):
+    elif row.link != chain.link(last, row):
         yield Flaw(row.number, f"row {row.number} or the one before it was changed")
     if last is not None and row.seq <= last.seq:
         yield Flaw(row.number, f"row {row.number} is out of order")
@@ -141,9 +116,10 @@ def _against_event(rows: Reads, row: AuditRow, erased: _Erased) -> Iterator[Flaw
             yield Flaw(row.number, f"the event of row {row.number} ({row.kind}) was removed")
         return
     (event,) = reading.decoded(rows, (stored,))
-    if event.payload is None or _digest(stored, _said(event, stored)) != row.digest:
+    if event.payload is None or chain.digest(_text(event, stored)) != row.digest:
         yield Flaw(row.number, f"the event of row {row.number} ({row.kind}) was changed")
 
 
-def _said(event: Event, stored: EventRow) -> bytes:
-    return encode(event.payload) if stored.kind in reading.ELSEWHERE else stored.body
+def _text(event: Event, stored: EventRow) -> bytes:
+    said = encode(event.payload) if stored.kind in reading.ELSEWHERE else stored.body
+    return event_text(stored.seq, stored.kind, stored.at_ms, stored.thread, stored.turn, said)

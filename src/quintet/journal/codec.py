@@ -24,7 +24,12 @@ _SIGNED = Struct(">q")
 
 
 def event_sum(seq: int, kind: str, at_ms: int, thread: str, turn: str, said: bytes) -> int:
-    return _sum(b"%d%b%b" % (seq, event_place(kind, at_ms, thread, turn), said))
+    return text_sum(event_text(seq, kind, at_ms, thread, turn, said))
+
+
+def event_text(seq: int, kind: str, at_ms: int, thread: str, turn: str, said: bytes) -> bytes:
+    """All that an event's checksum covers."""
+    return f"{seq} {at_ms} {kind} {thread} {turn}\n".encode() + said
 
 
 def event_place(kind: str, at_ms: int, thread: str, turn: str) -> bytes:
@@ -34,14 +39,14 @@ def event_place(kind: str, at_ms: int, thread: str, turn: str) -> bytes:
 
 def delta_sum(seq: int, place: bytes, said: bytes) -> int:
     """The same as `event_sum`, for many events at one place."""
-    return _sum(b"%d%b%b" % (seq, place, said))
+    return text_sum(b"%d%b%b" % (seq, place, said))
 
 
 def item_sum(thread: str, ordinal: int, item: str, turn: str, at_ms: int, origin: str, body: bytes) -> int:
-    return _sum(f"{thread} {ordinal} {item} {turn} {at_ms} {origin}\n".encode() + body)
+    return text_sum(f"{thread} {ordinal} {item} {turn} {at_ms} {origin}\n".encode() + body)
 
 
-def _sum(text: bytes) -> int:
+def text_sum(text: bytes) -> int:
     hashing = _EMPTY.copy()  # half the price of a new one
     hashing.update(text)
     value: int = _SIGNED.unpack(hashing.digest())[0]

@@ -60,6 +60,8 @@ class Committer:
         first, limit = self._begin()
         if first != self._left_at or len(self._known) > _KNOWN_THREADS:
             self._known.clear()
+        if first != self._left_at:
+            self.rows.audit_head = None  # another process may have gone on with the chain
         try:
             following = self._write_all(batch, outcome, first, limit, guarded=guarded)
             self.rows.write_out()

@@ -19,8 +19,8 @@ from quintet.domain.item import text_of
 from quintet.domain.thread import Thread
 from quintet.domain.turn import TurnState
 from quintet.domain.view import ViewReason, changed, settled
-from quintet.journal import audit
-from quintet.journal.codec import encode, event_sum, item_row
+from quintet.journal import chain
+from quintet.journal.codec import encode, event_text, item_row, text_sum
 from quintet.journal.rows import EventRow, TurnRow
 from quintet.journal.transaction import Transaction
 
@@ -28,28 +28,32 @@ Kept = tuple[AnyPayload, bytes | None]  # the payload as published, and the refe
 
 
 def emit(tx: Transaction, payload: AnyPayload, thread: str = "", turn: str = "") -> Event:
-    kind = KIND_OF[type(payload)]
     where = tx.any_thread(thread) if thread else None
     if thread and where is None:
         raise NotFound(f"There is no thread {thread}.", thread=thread)
-    seq = tx.number()
+    return emit_in(tx, payload, where, turn)
+
+
+def emit_in(tx: Transaction, payload: AnyPayload, where: Thread | None, turn: str) -> Event:
+    """The same, for whoever has the thread in hand."""
+    kind = KIND_OF[type(payload)]
+    name, now, seq = kind.name, tx.now_ms, tx.number()
     reference: bytes | None = None
     project = _PROJECTIONS.get(type(payload))
     if project is not None:
         payload, reference = project(tx, where, turn, payload, seq)
     if reference is None:
         body = said = encode(payload)
-    elif kind.name == "item.added":
+    elif name == "item.added":
         body = said = reference  # the item's own row has its own checksum
     else:
         body, said = reference, encode(payload)
-    root = where.root if where is not None else ""
-    total = event_sum(seq, kind.name, tx.now_ms, thread, turn, said)
-    row = EventRow(seq, kind.name, tx.now_ms, thread, root, turn, body, total)
-    tx.rows.insert_events((row,))
+    thread, root = (where.id, where.root) if where is not None else ("", "")
+    text = event_text(seq, name, now, thread, turn, said)
+    tx.rows.insert_events((EventRow(seq, name, now, thread, root, turn, body, text_sum(text)),))
     if kind.audited:
-        audit.record(tx.rows, row, said)
-    event = Event(seq, kind.name, tx.now_ms, payload, thread, root, turn)
+        tx.rows.insert_audit((seq, name, now, thread, chain.digest(text)))
+    event = Event(seq, name, now, payload, thread, root, turn)
     tx.events.append(event)
     return event
 

@@ -21,6 +21,7 @@ from quintet.domain.mirror import Mirror
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.domain.turn import TurnState
+from quintet.journal.chain import Unbound, bound
 from quintet.journal.codec import item_of
 from quintet.journal.rows import USAGE, Counter, EventRow, ItemRow, KeyRow, TurnRow
 from quintet.journal.searching import words_of
@@ -111,9 +112,6 @@ class MemoryRows:
         rows = [r for r in self._turns.values() if r.started_seq]
         late = (r for r in rows if not r.turn.state.ended or r.turn.finished_ms >= since_ms)
         return min((r.started_seq for r in late), default=None)
-
-    def audit_head(self) -> AuditRow | None:
-        return self._audit.get(next(reversed(self._audit), 0))  # they come in their order
 
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         return [self._audit[n] for n in sorted(self._audit) if n > after][:limit]
@@ -244,7 +242,9 @@ class MemoryRows:
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._put(self._unknown, seq, thread)
 
-    def insert_audit(self, row: AuditRow) -> None:
+    def insert_audit(self, event: Unbound) -> None:
+        last = self._audit.get(next(reversed(self._audit), 0))  # they come in their order
+        (row,) = bound(last, (event,))
         self._put(self._audit, row.number, row)
 
     def insert_checkpoint(self, seq: int, thread: str) -> None:

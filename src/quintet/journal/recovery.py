@@ -15,7 +15,18 @@ from quintet.domain.errors import Interrupted
 from quintet.domain.event import Event
 from quintet.domain.ids import new_id
 from quintet.domain.interaction import Decision, ExternalCall, Interaction, Verdict, client_result
-from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult, UserMessage
+from quintet.domain.item import (
+    AssistantMessage,
+    Body,
+    Item,
+    MediaPart,
+    Reasoning,
+    ResultStatus,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    named,
+)
 from quintet.domain.ports import Recovery
 from quintet.domain.principal import ENGINE
 from quintet.domain.thread import Thread
@@ -120,15 +131,19 @@ def _partial_items(events: Iterable[Event], known: set[str]) -> list[tuple[str, 
     """What streamed of items that were never added, in the order they began; text stops at the first missing piece."""
     kinds: dict[str, type[AssistantMessage] | type[Reasoning]] = {}
     pieces: dict[str, dict[int, str]] = {}
+    sent: dict[str, MediaPart] = {}  # came whole
     for event in events:
         said = event.payload
+        if isinstance(said, ev.MediaDelta) and said.item not in known:
+            kinds[said.item], sent[said.item] = AssistantMessage, said.part
         if isinstance(said, ev.TextDelta | ev.ReasoningDelta) and said.item not in known:
             kinds.setdefault(said.item, AssistantMessage if isinstance(said, ev.TextDelta) else Reasoning)
             pieces.setdefault(said.item, {})[said.index] = said.text
     partial: list[tuple[str, Body]] = []
     for item, kind in kinds.items():
-        text = _joined(pieces[item])
-        if text:
+        if item in sent:
+            partial.append((item, AssistantMessage(named(sent[item]), sent=sent[item])))
+        elif text := _joined(pieces[item]):
             partial.append((item, kind(text=text, partial=True)))
     return partial
 

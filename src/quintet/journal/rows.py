@@ -18,6 +18,7 @@ from quintet.domain.mirror import Mirror
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.domain.turn import Mode, Turn
+from quintet.journal.chain import Unbound
 
 USAGE = ("step.finished", "tool.finished", "turn.finished")  # the same as in the queries
 
@@ -95,7 +96,6 @@ class Reads(Protocol):
     def first_begun(self, since_ms: int) -> int | None:
         """The number at which the first of the turns began that ended at this time or later, or still run."""
 
-    def audit_head(self) -> AuditRow | None: ...
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         """Rows of the audit chain by their number."""
 
@@ -163,7 +163,9 @@ class Rows(Reads, Protocol):
     def insert_events(self, rows: Sequence[EventRow]) -> None: ...
     def insert_unknown(self, seq: int, thread: str) -> None: ...
     def insert_checkpoint(self, seq: int, thread: str) -> None: ...
-    def insert_audit(self, row: AuditRow) -> None: ...
+    def insert_audit(self, event: Unbound) -> None:
+        """One more row of the audit chain, bound to the last one, in the event's own transaction."""
+
     def drop_deltas(self, after: int, through: int) -> tuple[int, int]:
         """How many deltas went, and their bytes."""
 

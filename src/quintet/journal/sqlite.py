@@ -84,7 +84,8 @@ class SqliteStore:
     def _to_writer(self, work: Waiting) -> None:
         if self._closed or self._writer is None:
             self._refuse()
-        self._pass_on()
+        if self._gathering is not None:
+            self._pass_on()
         self._queue.put(work)
 
     def _refuse(self) -> NoReturn:
@@ -120,15 +121,16 @@ class SqliteStore:
         self.raise_failed_push(lease)
 
     def raise_failed_push(self, lease: Lease | None) -> None:
-        key = next(iter(self._failed), None) if lease is None else lease
-        error = self._failed.pop(key, None) if key is not None else None
+        if not self._failed:  # nearly always, and a lease is dear to look up
+            return
+        error = self._failed.pop(next(iter(self._failed)) if lease is None else lease, None)
         if error is not None:
             raise error
 
-    async def write(self, name: str, work: Callable[[Transaction], T], *, settling: bool = False) -> T:
+    def write(self, name: str, work: Callable[[Transaction], T], *, settling: bool = False) -> Awaitable[T]:
         future: asyncio.Future[T] = self._loop.create_future()
         self._to_writer(Job(name, work, future, settling=settling))
-        return await future
+        return future
 
     def _deliver(self, outcome: Outcome) -> None:
         """On the loop, once per commit: listeners first, since whoever awaits a result resumes after this anyway."""

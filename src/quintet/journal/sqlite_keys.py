@@ -17,16 +17,16 @@ _MOST = 20_000  # remembered per table; then it starts anew
 class Keys:
     def __init__(self, connection: apsw.Connection) -> None:
         self._run = connection.execute
-        self._kind_codes: dict[str, int] = {}
+        self.kinds: dict[str, int] = {}  # what is known so far, for whoever asks for many
         self._kind_names: dict[int, str] = {}
-        self._thread_keys: dict[str, int] = {}
+        self.threads: dict[str, int] = {}
         self._thread_ids: dict[int, str] = {}
-        self._turn_keys: dict[str, int] = {}
+        self.turns: dict[str, int] = {}
         self._turn_ids: dict[int, str] = {}
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
-        for known in (self._kind_codes, self._thread_keys, self._turn_keys):
+        for known in (self.kinds, self.threads, self.turns):
             known.clear()
         for named in (self._kind_names, self._thread_ids, self._turn_ids):
             named.clear()
@@ -38,13 +38,13 @@ class Keys:
 
     def kind_code(self, name: str) -> int:
         """A kind that was never written before gets its code now."""
-        code = self._kind_codes.get(name)
+        code = self.kinds.get(name)
         if code is None:
             self._learn_kinds()
-            code = self._kind_codes.get(name)
+            code = self.kinds.get(name)
         if code is None:
             for row in self._run(SQL["insert_kind"], (name, KIND_BY_NAME[name].durability.value)):
-                code = self._kind_codes[name] = int(row[0])
+                code = self.kinds[name] = int(row[0])
         assert code is not None
         return code
 
@@ -57,14 +57,14 @@ class Keys:
 
     def _learn_kinds(self) -> None:
         for code, name in self._run(SQL["kinds"]):
-            self._kind_codes[name] = code
+            self.kinds[name] = code
             self._kind_names[code] = name
 
     def thread_key(self, thread: str) -> int | None:
-        return self._key(self._thread_keys, "thread", thread)
+        return self._key(self.threads, "thread", thread)
 
     def turn_key(self, turn: str) -> int | None:
-        return self._key(self._turn_keys, "turn", turn)
+        return self._key(self.turns, "turn", turn)
 
     def _key(self, known: dict[str, int], noun: str, name: str) -> int | None:
         key = known.get(name)

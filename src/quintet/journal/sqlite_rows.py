@@ -21,6 +21,7 @@ from quintet.domain.mirror import Mirror
 from quintet.domain.project import Project
 from quintet.domain.thread import Handle, Thread, ThreadQuery
 from quintet.journal import columns
+from quintet.journal.chain import Unbound, bound
 from quintet.journal.codec import encode, item_of
 from quintet.journal.packing import packed, unpacked
 from quintet.journal.rows import Counter, EventRow, ItemRow, KeyRow, TurnRow
@@ -47,12 +48,14 @@ class SqliteRows:
         self._turn_key, self._turn_id = keys.turn_key, keys.turn_id
         self._kind_code = keys.kind_code
         self.waiting: list[tuple[Any, ...]] = []  # events of this transaction that are not in the file yet
-        self._links: list[AuditRow] = []  # of the audit chain, in the same way
+        self._unbound: list[Unbound] = []  # of the audit chain, in the same way
+        self.audit_head: AuditRow | None = None  # its last row, where that is known
 
     def forget(self) -> None:
         """After a rollback: a key learnt from a row that never came to be would be wrong."""
         self.waiting.clear()
-        self._links.clear()
+        self._unbound.clear()
+        self.audit_head = None
         self._keys.forget()
 
     # --- small helpers -------------------------------------------------------------------------------------------
@@ -160,9 +163,6 @@ class SqliteRows:
         if not thread:
             return self._event_rows("checkpoints", (after,))
         return self._event_rows("checkpoints_of", (self._value("thread_key", (thread,)), after))
-
-    def audit_head(self) -> AuditRow | None:
-        return self._links[-1] if self._links else next(iter(self._audit_rows("audit_head", ())), None)
 
     def audit(self, after: int, limit: int) -> list[AuditRow]:
         if self._value("has_audit") is None:
@@ -299,21 +299,31 @@ class SqliteRows:
         """Kept until they are read or the transaction ends, so that many jobs share one statement. Their keys are
         looked up now: an event that names what is not there fails its own job."""
         keep = self.waiting.append
+        threads, turns, kinds = self._keys.threads, self._keys.turns, self._keys.kinds
         last: tuple[str, str, str] | None = None
         for row in rows:
             if last is None or row.turn is not last[0] or row.thread is not last[1] or row.kind is not last[2]:
                 last = row.turn, row.thread, row.kind
-                root, turn, kind = self._thread_key(row.root), self._turn_key(row.turn), self._kind_code(row.kind)
+                root = threads.get(row.root) or self._thread_key(row.root)
                 thread = None if row.thread == row.root else self._thread_key(row.thread)
+                turn = turns.get(row.turn) or self._turn_key(row.turn)
+                kind = kinds.get(row.kind) or self._kind_code(row.kind)
             keep((row.seq, kind, row.at_ms, root, thread, turn, row.sum, row.body))
 
     def write_out(self) -> None:
         """Many rows per statement: each statement gives the interpreter lock away once, not once per row."""
         self._write_many("insert_event", _INSERT_EVENTS, self.waiting)
-        self._write_many("insert_audit", _INSERT_AUDITS, [astuple(row) for row in self._links])
+        links = self._bound() if self._unbound else []
+        self._write_many("insert_audit", _INSERT_AUDITS, [astuple(row) for row in links])
         # Not before all are written: whoever fails in between must not lose what others wrote.
         self.waiting.clear()
-        self._links.clear()
+        self._unbound.clear()
+        if links:
+            self.audit_head = links[-1]
+
+    def _bound(self) -> list[AuditRow]:
+        last = self.audit_head or next(iter(self._audit_rows("audit_head", ())), None)
+        return bound(last, self._unbound)
 
     def _write_many(self, one: str, many: str, rows: Sequence[tuple[Any, ...]]) -> None:
         at = 0
@@ -329,9 +339,9 @@ class SqliteRows:
     def insert_unknown(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_unknown"], (seq, thread))
 
-    def insert_audit(self, row: AuditRow) -> None:
+    def insert_audit(self, event: Unbound) -> None:
         """Kept as events are."""
-        self._links.append(row)
+        self._unbound.append(event)
 
     def insert_checkpoint(self, seq: int, thread: str) -> None:
         self._run(SQL["insert_checkpoint"], (seq, self._thread_key(thread)))

@@ -61,7 +61,7 @@ class Writer(threading.Thread):
         while going:
             batch: list[Work] = []
             for waiting in self._take():
-                if isinstance(waiting, tuple | Job):
+                if waiting is not None and not isinstance(waiting, Errand):
                     batch.append(waiting)
                     continue
                 self._commit(batch)
@@ -73,14 +73,16 @@ class Writer(threading.Thread):
             self._commit(batch)
 
     def _take(self) -> list[Waiting]:
-        taken = [self._queue.get()]
-        rows = size_of(taken[0])
-        while rows < BATCH_ROWS:
-            try:
-                taken.append(self._queue.get_nowait())
-            except queue.Empty:
-                break
-            rows += size_of(taken[-1])
+        waiting = self._queue.get()
+        taken = [waiting]
+        rows = size_of(waiting)
+        try:
+            while rows < BATCH_ROWS:
+                waiting = self._queue.get_nowait()
+                taken.append(waiting)
+                rows += size_of(waiting)
+        except queue.Empty:
+            pass
         return taken
 
     def _do(self, errand: Errand) -> None:

@@ -18,7 +18,7 @@ from quintet.domain.agent import Agent
 from quintet.domain.errors import Invalid
 from quintet.domain.event import ThreadUpdated
 from quintet.domain.hook import Hook, HookSubscription
-from quintet.domain.item import ImagePart
+from quintet.domain.item import Media, MediaKind
 from quintet.domain.ports import Tool
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread, ThreadSettings
@@ -28,9 +28,12 @@ from quintet.engine.leave import Leave
 
 if TYPE_CHECKING:
     from quintet.engine.deeds import Deeds
+    from quintet.engine.flows import FlowToRun
     from quintet.engine.starter import Starter
     from quintet.protocols.wire.house import House
     from quintet.protocols.wire.place import Place
+
+WORTH_A_SUMMARY = 250  # tokens; kimi-cli never summarises the last two messages, here they may be long ones
 
 
 class WireFlags(msgspec.Struct, frozen=True):
@@ -107,6 +110,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
             restarts=True,  # a StepRetry is its clients' cue to clear what they show
             agent=flags.agent,
             keeps_steers=False,  # a steer belongs to its turn alone
+            keep_least=WORTH_A_SUMMARY,
         )
 
     if flags.traced:
@@ -125,7 +129,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         window=app.window,
         session=place.session,
         unsupported=flags.unsupported,
-        fetch_image=lambda address: _image(app, address),
+        fetch=lambda address, kind: _fetched(app, address, kind),
         commands=Commands(lambda: _skill_commands(app, flags)),
         deeds=lambda: _deeds(app, place),
         leave_to_act=leave_to_act,
@@ -152,20 +156,20 @@ def _deeds(app: App, place: Place) -> Deeds:
     return Deeds(app.feed, app.threads, WireDisk(app, place))
 
 
-async def _image(app: App, address: str) -> ImagePart:
-    from quintet.workspace.web.images import fetch_image
+async def _fetched(app: App, address: str, kind: MediaKind) -> Media:
+    from quintet.workspace.web.media import fetch_media
 
-    app.log.line(f"wire: the client named an image by its address, which is fetched: {shown_line(address)[:200]}")
-    return await fetch_image(address)
+    app.log.line(f"wire: the client named {kind} by its address, which is fetched: {shown_line(address)[:200]}")
+    return await fetch_media(address, kind)
 
 
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
     """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
-    agrees to what is in it."""
+    agrees to what is in it; before its flow is run, somebody agrees to the same."""
     from quintet.workspace.project_root import project_root
     from quintet.workspace.skills import Skill, find_skills, text_of
 
-    def command(skill: Skill) -> Named:
+    def plain(skill: Skill) -> Named:
         async def say(words: str) -> str:
             if skill.of_project:
                 told = f"Read the skill {skill.name} with read_skill and do what it says."
@@ -176,4 +180,19 @@ def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
         described = "A skill of the project" if skill.of_project else skill.description
         return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
 
-    return [command(s) for s in find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)]
+    def flow(skill: Skill) -> Named:
+        async def read() -> FlowToRun:
+            from quintet.engine.agreement import Agreement
+            from quintet.engine.flows import FlowToRun
+            from quintet.workspace.flow_skills import flow_of
+
+            found, digest = await asyncio.to_thread(flow_of, skill)
+            title = f"run the flow of the skill {skill.name}"
+            asked = Agreement("read_skill", {"name": skill.name}, title, digest) if skill.of_project else None
+            return FlowToRun(skill.name, found, asked)
+
+        described = "A flow of the project" if skill.of_project else skill.description
+        return Named(f"flow:{skill.name}", described or "A flow", Deed.FLOW, flow=read)
+
+    found = find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)
+    return [*map(plain, found), *(flow(skill) for skill in found if skill.is_flow)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from base64 import b64encode
 from functools import partial
 from typing import Annotated, Any, BinaryIO
 
@@ -13,13 +12,13 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart, ResultStatus
+from quintet.domain.item import MediaKind, ResultStatus
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, failed
 from quintet.tools.looking import brief, look, prepared_look
 from quintet.workspace.files import TEXT_LIMIT, open_regular
-from quintet.workspace.kinds import binary_kind, image_type
+from quintet.workspace.kinds import LARGEST, as_part, binary_kind, media_kind
 from quintet.workspace.paths import PathGuard, Place
 from quintet.workspace.seen import Seen
 
@@ -28,12 +27,17 @@ CHARACTERS = 60_000
 LINE_LENGTH = 2_000
 SCAN_LIMIT = 64 * 1024 * 1024  # bytes gone through in search of a first line
 SNIFF = 8_192
-IMAGE_LIMIT = 5 * 1024 * 1024
+_NOUNS = {
+    MediaKind.IMAGE: ("an image", "image", "images"),
+    MediaKind.AUDIO: ("a recording", "recording", "sound"),
+    MediaKind.VIDEO: ("a video", "video", "videos"),
+}
 
 SPEC = ToolSpec(
     "read",
     "Read a text file of the workspace. Returns its lines as they are; at most 2000 lines at once. "
-    "For a longer file name the first line and how many you want. A PNG, JPEG, GIF or WebP image is shown to you.",
+    "For a longer file name the first line and how many you want. A PNG, JPEG, GIF or WebP image is shown to you, "
+    "and so is a video or a sound recording where you can take it.",
     {
         "type": "object",
         "properties": {
@@ -75,10 +79,10 @@ class ReadTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("read", prepared.arguments, ReadArguments)
-        told = partial(self._read, given, context.thread)
+        told = partial(self._read, given, context)
         return await look(given.path, prepared.cwd, self._guard, told, context.directories)
 
-    def _read(self, given: ReadArguments, thread: str, place: Place) -> ToolOutcome:
+    def _read(self, given: ReadArguments, context: ToolContext, place: Place) -> ToolOutcome:
         try:
             handle = open_regular(place)
         except FileNotFoundError:
@@ -86,11 +90,14 @@ class ReadTool:
         with os.fdopen(handle, "rb") as file:
             size = os.fstat(handle).st_size
             start = file.read(SNIFF)
-            if media_type := image_type(start):
-                return _image(place, media_type, start + file.read(IMAGE_LIMIT), size)
+            if media := media_kind(start):
+                kind, media_type = media
+                if kind is not MediaKind.IMAGE and not context.takes(kind):  # of an image it is told by its wire
+                    return _not_taken(place, kind, media_type, size)
+                return _media(place, kind, media_type, start + file.read(LARGEST[kind]), size)
             if b"\0" in start:
-                kind = binary_kind(start)
-                shown = f"{place.shown} is a binary file{f' ({kind})' if kind else ''} of {size} bytes"
+                binary = binary_kind(start)
+                shown = f"{place.shown} is a binary file{f' ({binary})' if binary else ''} of {size} bytes"
                 return failed(f"{shown}; it cannot be read as text.")
             file.seek(0)
             if size > TEXT_LIMIT:  # too large to be edited, so nobody asks later whether it was seen
@@ -98,17 +105,23 @@ class ReadTool:
             content = file.read(TEXT_LIMIT + 1)
         told = _lines(place, given, io.BytesIO(content), len(content))
         if told.status is ResultStatus.OK:
-            self._seen.note(thread, place.path, content)
+            self._seen.note(context.thread, place.path, content)
         return told
 
 
-def _image(place: Place, media_type: str, data: bytes, size: int) -> ToolOutcome:
-    if len(data) > IMAGE_LIMIT:
-        limit = f"{IMAGE_LIMIT // 1024 // 1024} MiB"
-        return failed(f"{place.shown} is an image ({media_type}) of {size} bytes; at most {limit} can be shown.")
-    words = f"image {place.shown}: {media_type}, {len(data)} bytes"
-    images = (ImagePart(media_type, b64encode(data).decode("ascii")),)
-    return ToolOutcome(f"[{words}]", message=words, display=brief(words), images=images)
+def _media(place: Place, kind: MediaKind, media_type: str, data: bytes, size: int) -> ToolOutcome:
+    one, noun, _ = _NOUNS[kind]
+    if len(data) > LARGEST[kind]:
+        limit = f"{LARGEST[kind] // 1024 // 1024} MiB"
+        return failed(f"{place.shown} is {one} ({media_type}) of {size} bytes; at most {limit} can be shown.")
+    words = f"{noun} {place.shown}: {media_type}, {len(data)} bytes"
+    return ToolOutcome(f"[{words}]", message=words, display=brief(words), images=(as_part(kind, media_type, data),))
+
+
+def _not_taken(place: Place, kind: MediaKind, media_type: str, size: int) -> ToolOutcome:
+    one, _, many = _NOUNS[kind]
+    words = f"{place.shown} is {one} ({media_type}) of {size} bytes, and the model in use takes no {many}."
+    return failed(f"{words} Tell the person that another model is needed for it.")
 
 
 class _Taken(msgspec.Struct):

@@ -64,3 +64,17 @@ def test_a_command_that_ends_with_its_process_is_told_as_stopped_when_the_sessio
         (told,) = payloads(wire.prompt("well?"), "Notification")
         assert told["type"] == "task.killed"
         assert "ended with the process" in told["body"]
+
+
+@pytest.mark.req("wire:N3")
+def test_a_side_question_is_in_the_log_of_the_session_and_not_in_its_context(tmp_path: Path) -> None:
+    with client(tmp_path, "text: hello", "text: because", flags=FLAGS) as wire:
+        commands = wire.initialize()["result"]["slash_commands"]
+        assert "btw" in [command["name"] for command in commands]
+        wire.prompt("hi")
+        assert kinds(wire.prompt("/btw why?")) == ["TurnBegin", "BtwBegin", "BtwEnd", "TurnEnd", "reply"]
+        wire.hang_up()
+        wire.ended(10)
+    logged = [row["message"]["type"] for row in lines(tmp_path, "wire.jsonl")[1:]]
+    assert logged[-4:] == ["TurnBegin", "BtwBegin", "BtwEnd", "TurnEnd"]
+    assert "why?" not in (json.dumps(lines(tmp_path, "context.jsonl")))

@@ -495,6 +495,7 @@ def test_simulated_failures_of_the_provider_are_its_errors_and_the_next_prompt_w
 def test_a_conversation_is_compacted_cleared_and_planned_as_clients_compare_it(tmp_path: Path) -> None:
     said = (
         "text: hello\nusage: input_other=10 output=5",
+        f"text: {'a long answer ' * 90}",
         "text: summary\nusage: input_other=50 output=20",
         "text: planned",
     )
@@ -516,6 +517,12 @@ def test_a_conversation_is_compacted_cleared_and_planned_as_clients_compare_it(t
         told_in_order = ["TurnBegin", "CompactionBegin", "CompactionEnd", "ContentPart", "StatusUpdate", "TurnEnd"]
         assert kinds(heard) == [*told_in_order, "reply"]
         assert spoken(heard) == "The context has been compacted."
+        # Nothing but "hi" and "hello": no model is asked for a summary of so little.
+        few = {"context_usage": 1e-05, "context_tokens": 1, "max_context_tokens": 100_000}
+        assert payloads(heard, "StatusUpdate") == [nothing | few]
+        wire.prompt("at length")
+        heard = wire.prompt("/compact")
+        assert kinds(heard) == [*told_in_order, "reply"]
         (status,) = payloads(heard, "StatusUpdate")
         assert status["context_usage"] > 0
         assert (status["token_usage"], status["plan_mode"]) == (None, None)

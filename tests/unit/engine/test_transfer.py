@@ -8,16 +8,26 @@ import msgspec
 import pytest
 
 from quintet.domain.errors import Invalid
-from quintet.domain.item import AssistantMessage, ImagePart, Summary, TextPart, UserMessage, user_text
+from quintet.domain.item import (
+    AssistantMessage,
+    ImagePart,
+    MediaKind,
+    MediaPart,
+    Summary,
+    TextPart,
+    UserMessage,
+    user_text,
+)
 from quintet.domain.thread import ThreadQuery
 from quintet.engine.transfer import export_thread, import_thread
 from tests.fakes.engine import Process
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.tools import FakeTool
 
+CLIP = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AAAA", label="v")
 SAMPLE = (
-    UserMessage((TextPart("look\n\u2028 ü"), ImagePart("image/png", "AAAA"))),
-    AssistantMessage("half", partial=True),
+    UserMessage((TextPart("look\n\u2028 ü"), ImagePart("image/png", "AAAA", label="i"), CLIP)),
+    AssistantMessage("half", partial=True, sent=CLIP),
     Summary("short"),
     user_text("end"),
 )

@@ -13,16 +13,18 @@ from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.decoding import decode
-from quintet.domain.errors import NotFound
+from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.event import KINDS, Draft
 from quintet.domain.grant import Scope
 from quintet.domain.thread import Thread
 from quintet.journal.audit import MOST_FLAWS
 from quintet.journal.codec import encode
+from quintet.journal.emitting import emit
 from quintet.journal.opening import open_journal
 from quintet.journal.packing import unpacked
 from quintet.journal.repair import repair
 from quintet.journal.stored import StoredJournal
+from quintet.journal.transaction import Transaction
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
     DONE,
@@ -92,6 +94,22 @@ async def test_two_processes_write_one_chain(processes: Processes) -> None:
         await filled(there, 1)
     found = await here.verify_audit()
     assert (found.flaws, found.rows) == ((), 1 + 6 * 6)
+
+
+@pytest.mark.req("security:S53")
+async def test_what_is_taken_back_leaves_no_trace_in_the_chain(journal: StoredJournal) -> None:
+    (thread,) = await filled(journal, 1)
+
+    def half(tx: Transaction) -> None:
+        emit(tx, ev.ThreadUpdated(title="never"), thread)
+        tx.rows.audit(0, 1)  # whoever looks has it written first
+        raise Invalid("half way")
+
+    with pytest.raises(Invalid):
+        await journal.store.write("append", half)
+    await filled(journal, 1)
+    found = await journal.verify_audit()
+    assert (found.flaws, found.rows) == ((), 1 + 2 * 6)
 
 
 @pytest.mark.req("security:S53")

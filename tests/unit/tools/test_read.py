@@ -6,7 +6,7 @@ import os
 import pytest
 
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart, ResultStatus
+from quintet.domain.item import ImagePart, MediaKind, MediaPart, ResultStatus
 from quintet.domain.tool import CallScope
 
 
@@ -61,7 +61,8 @@ async def test_bytes_that_are_no_utf8_are_shown_and_told(use, workspace):
         (b"\x7fELF\2\1\1\0", " (ELF program)"),
         (b"PK\3\4\0\0", " (zip)"),
         (b"\xff\xfea\0b\0", " (UTF-16 text)"),
-        (b"RIFF\0\0\0\0WAVE", ""),
+        (b"RIFF\0\0\0\0ACON", ""),
+        (b"\0\0\0\x18ftypavif", ""),
         (b"\0\1", ""),
     ],
 )
@@ -89,6 +90,32 @@ async def test_an_image_is_shown_whatever_its_name(use, workspace, start, media_
     assert done.text == f"[image a.txt: {media_type}, {len(start)} bytes]"
     assert done.images == (ImagePart(media_type, base64.b64encode(start).decode()),)
     assert done.display == ({"type": "brief", "text": done.text.strip("[]")},)
+
+
+@pytest.mark.parametrize(
+    ("kind", "noun", "none", "start", "media_type"),
+    [
+        (MediaKind.VIDEO, "video", "videos", b"\0\0\0\x18ftypisom\0", "video/mp4"),
+        (MediaKind.AUDIO, "recording", "sound", b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
+    ],
+)
+async def test_sound_and_videos_are_for_models_that_take_them(
+    use, workspace, context, kind, noun, none, start, media_type
+):
+    (workspace / "a").write_bytes(start)
+    refused = await use("read", path="a")
+    assert (refused.status, refused.images) == (ResultStatus.ERROR, ())
+    assert f"is a {noun} ({media_type}) of {len(start)} bytes, and the model in use takes no {none}." in refused.text
+    context.taken = frozenset({kind})
+    done = await use("read", path="a")
+    assert done.text == f"[{noun} a: {media_type}, {len(start)} bytes]"
+    url = f"data:{media_type};base64,{base64.b64encode(start).decode()}"
+    assert done.images == (MediaPart(kind, url),)
+    with (workspace / "a").open("r+b") as file:
+        file.truncate(20 * 1024 * 1024 + 1)
+    large = await use("read", path="a")
+    assert (large.status, large.images) == (ResultStatus.ERROR, ())
+    assert "at most 20 MiB can be shown" in large.text
 
 
 async def test_an_image_beyond_the_limit_is_told_not_shown(use, workspace):

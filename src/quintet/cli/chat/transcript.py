@@ -13,6 +13,8 @@ from quintet.cli.styled import Line, plain, without_tabs, wrapped
 from quintet.cli.terminal import safe, safe_line
 from quintet.domain.command import CommandKind, Outcome
 from quintet.domain.event import (
+    AsideAnswered,
+    AsideAsked,
     CommandPosted,
     CommandSettled,
     CompactionFinished,
@@ -111,6 +113,12 @@ class Transcript:
                 self._said(self._steers[command.id], steered=True)
             case CommandSettled(command=command_id, outcome=outcome) if command_id in self._steers:
                 self._settled(outcome)
+            case AsideAsked(question=question):
+                self._said(f"/btw {question}")
+            case AsideAnswered(answer=answer, error=error):
+                self.note(
+                    answer if error is None else f"Not answered: {error.line()}", "" if error is None else "yellow"
+                )
             case TurnSteered():
                 self._given.add(event.turn)
             case StepStarted() if event.turn in self._given:
@@ -128,6 +136,8 @@ class Transcript:
             self._voice(event.thread).show(payload)
 
     def _asked(self, turn: Turn) -> None:
+        if turn.aside:
+            return  # the question comes by itself
         if not turn.parts:
             self._compactions.add(turn.id)  # it says itself what it is
             return

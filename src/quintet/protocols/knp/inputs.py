@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 
 from quintet.domain.errors import Invalid, OutOfBounds
-from quintet.domain.item import Attached, ImagePart, Part, TextPart
+from quintet.domain.item import Attached, Part, TextPart
 from quintet.domain.model import ModelInfo
 from quintet.engine.attachments import Attachments, path_of
 from quintet.protocols.knp import models as knp
@@ -57,6 +57,6 @@ def _in_order(given: list[knp.ContentPart], found: list[Part]) -> tuple[Part, ..
 def _named(found: Part, part: knp.FileContent) -> Part:
     """As the client calls it, where it does."""
     attached = found.attached or Attached()
-    known = found.media_type if isinstance(found, ImagePart) else mime_type(attached.name, text=True)
+    known = mime_type(attached.name, text=True) if isinstance(found, TextPart) else found.media_type
     name = part.filename or attached.name.rpartition("/")[2]
     return msgspec.structs.replace(found, attached=Attached(attached.uri, part.mimeType or known, name))

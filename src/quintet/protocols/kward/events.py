@@ -146,6 +146,9 @@ class Projection:
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
         return [Frame("assistantDelta", {"delta": said.text}, said.item)]
 
+    def _media_delta(self, said: ev.MediaDelta) -> list[Out]:
+        return [Frame("assistantDelta", {"delta": it.named(said.part)})]
+
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Frame("reasoningDelta", {"delta": said.text}, said.item)]
 
@@ -174,6 +177,7 @@ Projection.rows = {
     ev.StepRetried: Projection._step_retried,
     ev.StepFinished: Projection._step_finished,
     ev.TextDelta: Projection._text_delta,
+    ev.MediaDelta: Projection._media_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
     ev.ItemAdded: Projection._item_added,
     ev.InteractionRequested: Projection._requested,

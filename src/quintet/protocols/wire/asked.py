@@ -125,7 +125,7 @@ def _request(asked: Interaction, names: Names, subagent: str, agent: str) -> Req
         case core.Question(items=items):
             return QuestionRequest(public_id(asked.id), asked.call_id, [_question(item) for item in items])
         case core.HookRequest(subscription=hook, event=event, target=target, input=given):
-            return HookRequest(hook_request_id(asked.id), hook, event.value, target, given)
+            return HookRequest(short_id(asked.id), hook, event.value, target, given)
 
 
 def _question(item: core.QuestionItem) -> QuestionItem:
@@ -146,6 +146,6 @@ def public_id(core_id: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32]))
 
 
-def hook_request_id(interaction: str) -> str:
+def short_id(core_id: str) -> str:
     """Twelve hexadecimal digits, always the same ones."""
-    return hashlib.sha256(interaction.encode()).hexdigest()[:12]
+    return hashlib.sha256(core_id.encode()).hexdigest()[:12]

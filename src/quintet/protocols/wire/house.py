@@ -59,7 +59,7 @@ class House:
         leave_to_act: Leave | None = None,
         session: str = "",
         unsupported: str = "",
-        fetch_image: Fetch = no_fetch,
+        fetch: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
         trace: Callable[[str], None] = lambda line: None,
         use: Callable[[], Awaitable[None]] | None = None,
@@ -79,7 +79,7 @@ class House:
         self._deeds = deeds  # what commands do on the disk; None where there is none
         self.leave_to_act = leave_to_act or Leave()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
-        self.fetch_image = fetch_image  # what a client names by its address
+        self.fetch = fetch  # what a client names by its address
         self.log = log
         self.trace = trace  # what comes and how it ends, where somebody looks for a mistake
         self._use = use

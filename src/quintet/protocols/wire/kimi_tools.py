@@ -78,7 +78,13 @@ ROWS = (
         given.lines_outward,
         came.read,
     ),
-    Spelling("ReadMediaFile", "read", "Look at an image: PNG, JPEG, GIF or WebP.", form(("path",), path=PATH), *_PATH),
+    Spelling(
+        "ReadMediaFile",
+        "read",
+        "Look at an image (PNG, JPEG, GIF or WebP), or watch a video (MP4, WebM, MOV, MKV, AVI) where you can take it.",
+        form(("path",), path=PATH),
+        *_PATH,
+    ),
     Spelling(
         "WriteFile",
         "write",

@@ -179,6 +179,17 @@ class Notification(Struct, frozen=True):
     payload: dict[str, Any] = {}
 
 
+class BtwBegin(Struct, frozen=True):
+    id: str
+    question: str
+
+
+class BtwEnd(Struct, frozen=True):
+    id: str
+    response: str | None = None
+    error: str | None = None
+
+
 class PlanDisplay(Struct, frozen=True):
     content: str
     file_path: str = ""

@@ -12,13 +12,14 @@ from typing import Any
 from msgspec import Struct
 
 from quintet.domain.interaction import Approval
-from quintet.domain.item import ImagePart, ResultStatus, ToolResult
+from quintet.domain.item import ResultStatus, ToolResult
 from quintet.domain.ports import Tool
 from quintet.domain.tool import Effect
 from quintet.engine.spelling import Respelled, Spellings
 from quintet.protocols.wire import display
 from quintet.protocols.wire.kimi_tools import RETIRED, ROWS
-from quintet.protocols.wire.models import ContentPart, ImageURLPart, TextPart, ToolReturnValue, Url
+from quintet.protocols.wire.models import ContentPart, TextPart, ToolReturnValue
+from quintet.protocols.wire.parts import wire_part
 
 REJECTED = "Rejected by user"
 # A client's `approve_for_session` holds for its action, so an action is what a grant can be about: an effect.
@@ -120,8 +121,4 @@ def _tasks(body: ToolResult) -> list[display.Block]:
 def output(body: ToolResult) -> str | list[ContentPart]:
     if not body.images:
         return body.text
-    return [TextPart(body.text), *map(image, body.images)]
-
-
-def image(part: ImagePart) -> ImageURLPart:
-    return ImageURLPart(Url(f"data:{part.media_type};base64,{part.data}"))
+    return [TextPart(body.text), *map(wire_part, body.images)]

@@ -1,6 +1,6 @@
 """Slash commands on Wire: an input that means one is carried out instead of being given to the model.
 
-Those that only do something are told as a turn without a step; those that ask the model are one.
+Those that only do something are told as a turn without a step; those that ask the model are one, or several in one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 CLEARED = "The context has been cleared."
 EMPTY = "The context is empty."
 NO_DISK = "There is no disk here to do that on."
+NO_QUESTION = "Ask with /btw QUESTION."
 
 
 def infos(commands: Commands) -> list[SlashCommandInfo]:
@@ -33,6 +34,12 @@ async def carry_out(running: Running, called: Called) -> wire.PromptResult | Non
     if called.command is not None and deed is Deed.ASK:
         running.says(await called.command.input(called.words))
         return None
+    if deed is Deed.FLOW:
+        from quintet.protocols.wire.flowing import run_flow  # few prompts are flows
+
+        return await run_flow(running, called)
+    if deed is Deed.ASIDE and called.words:
+        return await running.aside(called.words)
     if deed is Deed.COMPACT and not await _is_empty(running):
         return await running.compact(called.words)
     await running.whole(lambda: _tell(running, called))
@@ -48,6 +55,8 @@ async def _tell(running: Running, called: Called) -> None:
             await running.text(listed(house.commands.all()))
         case Deed.COMPACT:
             await running.text(EMPTY)
+        case Deed.ASIDE:
+            await running.text(NO_QUESTION)
         case Deed.PLAN:
             await _plan(running, called.words.lower())
         case Deed.YOLO | Deed.AFK as deed:

@@ -43,12 +43,15 @@ class Tree:
         *,
         plan_mode: bool | None = None,
     ) -> None:
-        """A turn without an input is there to compact. `plan_mode` is as it was when the turn began."""
+        """A turn without an input is there to compact, unless something is asked beside the thread. `plan_mode` is as
+        it was when the turn began."""
         self._journal = journal
         self._options = options
         self._turn = turn
         self._make = projection
-        self.projection = projection(user_input, options, plan_mode=plan_mode, compacts=not turn.parts)
+        self.projection = projection(
+            user_input, options, plan_mode=plan_mode, compacts=not turn.parts and not turn.aside
+        )
         self._branches = {turn.id: _Branch(self.projection)}
 
     async def take(self, event: Event) -> list[Out]:

@@ -12,6 +12,8 @@ from quintet.domain.command import Command, CommandKind, Outcome
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.event import (
     AnyPayload,
+    AsideAnswered,
+    AsideAsked,
     CommandPosted,
     CommandSettled,
     CompactionFinished,
@@ -213,3 +215,13 @@ def test_the_end_of_what_ran_in_the_background_is_a_line_and_in_the_history_no_w
     assert stage.lines == ["  Background command is done: make"]
     resumed = Stage([Item("itm_1", PARENT, "trn_1", 1, 0, UserMessage((TextPart("[told]"),), notice="ntc_1"))])
     assert resumed.lines[1:] == ["  [told]"]
+
+
+def test_a_question_beside_the_thread_is_shown_with_its_answer_or_why_there_is_none() -> None:
+    stage = Stage()
+    asked = Turn("trn_1", PARENT, TurnState.QUEUED, "own_here", Mode.ASK, local("cli"), (), 0, aside="why?")
+    stage.see(TurnQueued(asked))
+    stage.see(AsideAsked("asd_1", "why?"))
+    stage.see(AsideAnswered("asd_1", "be\ncause"))
+    stage.see(AsideAnswered("asd_1", error=ErrorInfo("provider_failed", "It is down.")))
+    assert stage.lines == ["> /btw why?", "be", "cause", "Not answered: It is down. (docs/errors.md#provider_failed)"]

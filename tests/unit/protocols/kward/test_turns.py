@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from quintet.domain.errors import ProviderFailed
-from quintet.domain.model import RetryChunk, TextChunk
+from quintet.domain.item import MediaKind, MediaPart, TextPart
+from quintet.domain.model import MediaChunk, RetryChunk, TextChunk
+from quintet.domain.thread import ThreadQuery
 from quintet.domain.turn import Mode
 from quintet.tools.task import TaskTool
 from quintet.tools.write import WriteTool
@@ -587,6 +589,23 @@ async def test_an_image_is_in_the_transcript_under_its_name(connect: Connect) ->
         {"type": "text", "text": "go"},
         {"type": "image", "data": PNG, "mimeType": "image/png", "alt": "a.png"},
     ]
+    assert "contextUsage" not in await peer.ok("runtime/stats", sessionId=session["id"])
+
+
+async def test_what_kward_has_no_form_for_is_named_live_and_in_the_transcript(connect: Connect) -> None:
+    """Another protocol gave a video to this thread, and its model sent one."""
+    clip = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AAAA")
+    peer = connect(GatedProvider([*text("so"), MediaChunk(clip)], text("x")), known={"context_window": 1000})
+    session = await peer.session()
+    words = {"type": "text", "text": "[a video, video/mp4, 3 bytes]"}
+    events = await peer.turn(session["id"])
+    assert payloads(events, "assistantDelta") == [{"delta": "so"}, {"delta": words["text"]}]
+    assert (await transcript(peer, session))[1]["content"] == [{"type": "text", "text": "so" + words["text"]}]
+    (thread,) = await peer.process.threads.page(ThreadQuery())
+    starter = peer.process.starter(GatedProvider(text("y")))
+    given = (TextPart("see"), clip)
+    await peer.process.ended((await peer.process.turns.start(thread.id, given, starter)).turn.id)
+    assert (await transcript(peer, session))[2]["content"] == [{"type": "text", "text": "see"}, words]
     assert "contextUsage" not in await peer.ok("runtime/stats", sessionId=session["id"])
 
 

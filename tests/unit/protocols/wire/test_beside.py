@@ -1,16 +1,17 @@
-"""What goes on beside a turn, as Wire's clients are told of it: notices."""
+"""What goes on beside a turn, as Wire's clients are told of it: notices and side questions."""
 
 from __future__ import annotations
 
 import pytest
 
+from quintet.domain.errors import NotConfigured, ProviderFailed
 from quintet.domain.notice import End, Notice, of_background
 from quintet.engine.notices import Notices
 from tests.fakes.engine import Process
-from tests.fakes.providers import GatedProvider, call, text
+from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import SlowTool
 from tests.fakes.waiting import soon
-from tests.fakes.wire_client import kinds, payloads
+from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.unit.protocols.wire.conftest import Connect
 
 TURN = ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd", "reply"]
@@ -84,3 +85,106 @@ async def test_a_client_of_an_older_version_is_not_told(
     await Notices(process.feed).post(peer.thread, notice())
     assert kinds(await peer.prompt()).count("Notification") == told
     assert kinds(await peer.call("replay")).count("Notification") == told
+
+
+ASIDE = ["TurnBegin", "BtwBegin", "BtwEnd", "TurnEnd", "reply"]
+
+
+@pytest.mark.req("wire:N3")
+async def test_a_side_question_is_a_turn_without_a_step_and_the_thread_knows_nothing_of_it(connect: Connect) -> None:
+    model = GatedProvider(text("hello"), text("be", "cause"), text("bye"))
+    peer = connect(model)
+    await peer.initialize()
+    await peer.prompt("hi")
+    heard = await peer.prompt("/btw why is that?")
+    assert kinds(heard) == ASIDE
+    assert payloads(heard, "TurnBegin") == [{"user_input": "/btw why is that?"}]
+    (begun,) = payloads(heard, "BtwBegin")
+    (ended,) = payloads(heard, "BtwEnd")
+    assert begun == {"id": ended["id"], "question": "why is that?"}
+    assert ended == {"id": ended["id"], "response": "because", "error": None}
+    assert len(ended["id"]) == 12
+    assert heard[-1]["result"] == {"status": "finished"}
+    assert kinds(await peer.prompt("and?")) == TURN
+    assert "why is that?" not in repr(model.requests[2].items)
+    told = await peer.call("replay")
+    assert [k for k in kinds(told) if k.startswith("Btw")] == ["BtwBegin", "BtwEnd"]
+    assert [p["user_input"] for p in payloads(told, "TurnBegin")] == ["hi", "/btw why is that?", "and?"]
+    assert payloads(told, "BtwEnd") == [ended]
+
+
+@pytest.mark.req("wire:N3")
+async def test_a_side_question_that_fails_says_why_and_the_prompt_is_finished(connect: Connect) -> None:
+    peer = connect(GatedProvider([ProviderFailed("The server is down.")]))
+    await peer.initialize()
+    heard = await peer.prompt("/btw why?")
+    assert kinds(heard) == ASIDE
+    (ended,) = payloads(heard, "BtwEnd")
+    assert (ended["response"], ended["error"]) == (None, "The server is down.")
+    assert heard[-1]["result"] == {"status": "finished"}
+
+
+async def test_a_side_question_without_words_or_without_a_model(connect: Connect) -> None:
+    class Nobody:
+        def resolve(self, reference: str) -> tuple[str, object]:
+            raise NotConfigured("no model")
+
+        def info(self, reference: str) -> object:
+            raise NotConfigured("no model")
+
+    peer = connect(Nobody())
+    await peer.initialize()
+    assert kinds(await peer.prompt("/btw")) == ["TurnBegin", "ContentPart", "TurnEnd", "reply"]
+    heard = await peer.prompt("/btw why?")
+    assert kinds(heard) == ["TurnBegin", "TurnEnd", "reply"]
+    assert heard[-1]["error"]["code"] == -32001
+
+
+@pytest.mark.req("wire:N4")
+@pytest.mark.parametrize(("version", "gated"), [("1.8", True), ("1.9", True), ("1.2", False)])
+async def test_an_older_client_gets_the_answer_as_text(connect: Connect, version: str, gated: bool) -> None:
+    peer = connect("text: because", gated=gated)
+    await peer.initialize(version)
+    heard = await peer.prompt("/btw why?")
+    told = await peer.call("replay")
+    if version == "1.8":
+        assert kinds(heard) == ["TurnBegin", "ContentPart", "TurnEnd", "reply"]
+        assert spoken(heard) == spoken(told) == "because"
+    else:
+        assert kinds(heard) == ASIDE
+        assert kinds(told) == ASIDE
+    assert told[-1]["result"]["events"] == len(told) - 1
+
+
+@pytest.mark.req("wire:N3")
+async def test_as_a_steer_it_is_answered_beside_the_turn_which_is_not_steered(connect: Connect) -> None:
+    slow, gate = SlowTool(), Gate()
+    model = GatedProvider(call("slow"), [gate, *text("because")], text("done"))
+    peer = connect(model, [slow])
+    await peer.initialize()
+    await peer.begin("work")
+    await soon(slow.begun.wait())
+    assert (await peer.call("steer", user_input="/btw why?"))[-1]["result"] == {"status": "steered"}
+    assert (await peer.ask("steer", user_input="/btw"))["error"]["code"] == -32602
+    await gate.stopped()
+    gate.open()
+    (ended,) = payloads(await peer.hears("BtwEnd"), "BtwEnd")
+    assert ended["response"] == "because"
+    slow.go.set()
+    heard = await peer.reply("p")
+    assert "SteerInput" not in kinds(heard)
+    assert heard[-1]["result"] == {"status": "finished"}
+    assert "why?" not in repr(model.requests[2].items)
+
+
+@pytest.mark.req("wire:N3")
+async def test_a_cancel_ends_a_side_question_before_the_turn_ends(connect: Connect) -> None:
+    gate = Gate()
+    peer = connect(GatedProvider([gate], text("next")))
+    await peer.initialize()
+    await peer.begin("/btw why?")
+    await gate.stopped()
+    heard = [*await peer.call("cancel"), *await peer.reply("p")]
+    assert [k for k in kinds(heard) if k != "reply"] == ["TurnBegin", "BtwBegin", "BtwEnd", "TurnEnd"]
+    assert heard[-1]["result"] == {"status": "cancelled"}
+    assert kinds(await peer.prompt()) == TURN

@@ -1,0 +1,65 @@
+"""A prompt that runs a flow: each input of the walk is a turn of the engine's, told within the turn of the prompt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from quintet.domain.errors import QuintetError
+from quintet.domain.event import TurnFinished
+from quintet.domain.item import TextPart
+from quintet.domain.turn import TurnState, WhenBusy
+from quintet.engine.commands import Called
+from quintet.engine.flows import FlowToRun, Walk, answer_of
+from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.ends import result_of
+
+if TYPE_CHECKING:
+    from quintet.protocols.wire.running import Running
+
+FINISHED = wire.PromptResult("finished")
+CANCELLED = wire.PromptResult("cancelled")
+
+
+async def run_flow(running: Running, called: Called) -> wire.PromptResult:
+    results: list[wire.PromptResult] = []
+
+    async def inside() -> None:
+        results.append(await _walked(running, called))
+
+    await running.fits()
+    await running.whole(inside)
+    return results[0]
+
+
+async def _walked(running: Running, called: Called) -> wire.PromptResult:
+    assert called.command is not None
+    assert called.command.flow is not None
+    try:
+        found = await called.command.flow()
+    except (QuintetError, OSError) as error:
+        await running.text(error.line() if isinstance(error, QuintetError) else f"The skill cannot be read: {error}")
+        return FINISHED
+    walk, steps = Walk(found.flow, called.words, found.most), 0
+    while (words := walk.input()) is not None:
+        if running.cancelled:
+            return CANCELLED
+        finished = await _turn(running, found, words, first=walk.inputs == 1)
+        steps += finished.steps
+        if finished.state is not TurnState.DONE:
+            return result_of(finished)
+        walk.answered(await answer_of(running.client.house.feed.journal, await running.last_turn()))
+    if walk.stopped:
+        await running.text(walk.stopped)
+    return wire.PromptResult("max_steps_reached", steps) if walk.exhausted else FINISHED
+
+
+async def _turn(running: Running, found: FlowToRun, words: str, *, first: bool) -> TurnFinished:
+    """One input. Where somebody has to agree to the flow, the first turn's input is what the person typed, and the
+    flow's words come behind the yes. A later one waits for its place: others may use the thread in between."""
+    starter, said = running.client.starter(), words
+    if first and found.agreement is not None:
+        starter, said = starter.needing(replace(found.agreement, words=words)), running.typed
+    busy = WhenBusy.REJECT if first else WhenBusy.QUEUE
+    return await running.turn((TextPart(said),), starter, shown=words, when_busy=busy)
