@@ -45,6 +45,9 @@ class FakeToolContext:
         self.asked.extend(questions)
         return self._answers
 
+    async def read_todos(self) -> Sequence[Todo]:
+        return self.todos
+
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         self.todos = list(todos)
 

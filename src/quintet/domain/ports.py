@@ -167,6 +167,9 @@ class ToolContext(Protocol):
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         """The chosen labels per question, or None when nobody answered in time or the person declined."""
 
+    async def read_todos(self) -> Sequence[Todo]:
+        """The thread's, as they were set last."""
+
     async def set_todos(self, todos: Sequence[Todo]) -> None: ...
     async def set_plan_mode(self, *, on: bool) -> None:
         """For this thread, from now on."""

@@ -17,6 +17,7 @@ from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable
 from quintet.engine.subagents import Subagents
+from quintet.engine.subscription import facts
 
 
 class CallContext:
@@ -83,6 +84,13 @@ class CallContext:
 
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         return await self._clearance.ask_person(self.call_id, questions)
+
+    async def read_todos(self) -> Sequence[Todo]:
+        found: tuple[Todo, ...] = ()
+        async for event in facts(self._feed.journal, 0, self._running.thread.root):
+            if isinstance(event.payload, TodoUpdated) and event.thread == self.thread:
+                found = event.payload.todos
+        return found
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         await self._feed.say(self._lease, TodoUpdated(tuple(todos)))

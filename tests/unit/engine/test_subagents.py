@@ -410,7 +410,7 @@ async def test_an_unknown_agent_is_a_result_that_names_those_there_are_and_no_th
     assert await children(one, thread) == []
     (result,) = await one.bodies(thread, ToolResult)
     assert result.status is ResultStatus.ERROR
-    assert "coder, planner, worker" in result.text
+    assert "coder, explorer, planner, worker" in result.text
     (told,) = [spec.description for spec in boss.requests[0].tools if spec.name == "task"]
     assert "- worker: does worker" in told
 

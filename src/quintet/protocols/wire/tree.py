@@ -12,6 +12,7 @@ from quintet.domain.event import Event, ThreadUpdated, TurnQueued
 from quintet.domain.ports import Journal
 from quintet.domain.turn import Turn
 from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
+from quintet.protocols.wire.kimi_arguments import agent_type
 from quintet.protocols.wire.models import Message, SubagentEvent, UserInput
 
 _UNWRAPPED = frozenset({"ApprovalResponse"})
@@ -78,6 +79,7 @@ class Tree:
             agent = (await self._journal.thread(turn.thread)).settings.agent
         except NotFound:
             agent = ""  # deleted meanwhile
+        agent = agent_type(agent)
         mode = self.projection.plan_mode  # what is planned above is not done below
         projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent, plan_mode=mode)
         return _Branch(projection, turn.for_turn, turn.for_call, agent, turn.thread)

@@ -280,7 +280,7 @@ def assembled(heard: list[dict[str, Any]]) -> dict[str, str]:
     return calls
 
 
-@pytest.mark.req("wire:S66")
+@pytest.mark.req("wire:S66", "wire:T1")
 async def test_a_call_is_told_when_the_model_begins_it(connect: Connect) -> None:
     gate = Gate()
     chunks = [ToolStart("c1", "look"), gate, ToolInput("c1", '{"a"'), ToolInput("c1", ": 1}")]
@@ -294,7 +294,7 @@ async def test_a_call_is_told_when_the_model_begins_it(connect: Connect) -> None
     assert "".join(p["arguments_part"] for p in payloads(heard, "ToolCallPart")) == '{"a": 1}'
 
 
-@pytest.mark.req("wire:S66", "wire:S104")
+@pytest.mark.req("wire:S66", "wire:S104", "wire:T1")
 async def test_arguments_that_come_with_their_call_are_told_with_it(connect: Connect) -> None:
     peer = connect(GatedProvider(call("look", '{"a": 1}'), text("end")), [FakeTool("look")])
     heard = await peer.prompt()

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from quintet.domain.errors import Invalid
+from quintet.workspace.sandbox.bubblewrap import Tool
 from quintet.workspace.sandbox.check_up import check_up
 from quintet.workspace.sandbox.profile import Profile, State
 from quintet.workspace.sandbox.wall import Sandbox
@@ -64,6 +65,18 @@ async def test_switched_off_it_says_so(stage: Stage) -> None:
     assert not state.works
     assert state.why == "The sandbox is switched off in config.toml."
     assert 'mode = "off"' in state.fix
+
+
+@pytest.mark.req("reliability:R19")
+async def test_one_that_took_too_long_to_try_is_told_in_a_line_and_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as hurry:
+        hurry.setattr("quintet.workspace.sandbox.probe.WITHIN_S", 0.0)
+        hurry.setattr("quintet.workspace.sandbox.probe.found_tool", lambda environment: Tool("/usr/bin/bwrap", (0, 8)))
+        state = await stage.sandbox.state()
+    assert (state.works, state.why) == (False, "Trying it took longer than 0 s.")
+    assert (await stage.sandbox.state()).works
 
 
 @pytest.mark.req("reliability:R19")
