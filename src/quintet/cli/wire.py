@@ -12,7 +12,7 @@ from quintet.app import App, open_app
 from quintet.cli.invoke import Invocation, directory
 from quintet.cli.wire_flags import add_kimi_flags, notes, refuse_unfit
 from quintet.config import Config
-from quintet.config.kimi import Chosen, choose, logins_of, read_kimi, with_attempts
+from quintet.config.kimi import Chosen, KimiConfig, choose, logins_of, read_kimi, with_attempts
 from quintet.config.kimi_hooks import hooks_of
 from quintet.domain.agent import Agent
 from quintet.domain.errors import Invalid
@@ -73,6 +73,7 @@ async def _run(invocation: Invocation, stdio: Stdio) -> int:
             agent=_agent(app, flags.agent_file, work_dir),
             hooks=hooks.hooks,
             max_steps=flags.max_steps_per_turn or (kimi.max_steps if kimi else None),
+            repeats=_repeats(flags.max_ralph_iterations, kimi),
             traced=flags.debug or flags.verbose,
         )
         await _serve(app, given, stdio, gated=not flags.every_event)
@@ -93,6 +94,10 @@ def _added(app: App, given: list[str], work_dir: str) -> tuple[str, ...]:
     for path in map(os.path.abspath, given):
         added = app.hands.guard.adding(path, work_dir, added)
     return added
+
+
+def _repeats(given: int | None, kimi: KimiConfig | None) -> int:
+    return given if given is not None else kimi.loop_control.max_ralph_iterations if kimi else 0
 
 
 def _called(given: str, work_dir: str) -> str:

@@ -53,6 +53,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
+    repeats: int = 0  # of each prompt, beyond the first time; below 0 without a number
     traced: bool = False  # what comes and goes is noted in the log
 
 
@@ -127,6 +128,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.configured_hooks),
         window=app.window,
+        repeats=flags.repeats,
         session=place.session,
         unsupported=flags.unsupported,
         fetch=lambda address, kind: _fetched(app, address, kind),

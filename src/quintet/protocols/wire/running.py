@@ -57,6 +57,10 @@ class Running:
                 return done
             await self.fits()
             parts = self._said or await core_parts(self._input, house.fetch)
+            if called is None and house.repeats:
+                from quintet.protocols.wire.flowing import run_again  # few clients ask for that
+
+                return await run_again(self, tuple(parts))
             return result_of(await self.turn(parts, self.client.starter()))
         finally:
             self.begun.set()
