@@ -21,6 +21,7 @@ class FakeToolContext:
         self.call_id = call_id
         self.mode = Mode.ASK
         self.confine = Confine.AUTO
+        self.directories: tuple[str, ...] = ()
         self.output: list[tuple[str, str]] = []
         self.asked: list[QuestionItem] = []
         self.todos: list[Todo] = []

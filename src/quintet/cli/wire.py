@@ -69,6 +69,7 @@ async def _run(invocation: Invocation, stdio: Stdio) -> int:
             yolo=flags.yolo or (kimi is not None and kimi.default_yolo),
             afk=flags.afk,
             plan=flags.plan,
+            add_dirs=await asyncio.to_thread(_added, app, flags.add_dir, work_dir),
             plan_if_new=kimi is not None and kimi.default_plan_mode,
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
@@ -88,6 +89,14 @@ async def _session(app: App, flags: argparse.Namespace, share_dir: str, called: 
     if found := await app.wire_files.last_used(share_dir, called):
         return found
     raise Invalid(f"No session was used in {called} yet.", next_step="Start without --continue.")
+
+
+def _added(app: App, given: list[str], work_dir: str) -> tuple[str, ...]:
+    """From where the client was started; the whole start fails for one that cannot be."""
+    added: tuple[str, ...] = ()
+    for path in map(os.path.abspath, given):
+        added = app.hands.guard.adding(path, work_dir, added)
+    return added
 
 
 def _called(given: str, work_dir: str) -> str:

@@ -27,6 +27,7 @@ def add_kimi_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--wire", action="store_true", help="accepted, since Kimi's clients say it")
     add("--work-dir", "-w", default="", metavar="DIR", help="working directory (else the current one)")
+    add("--add-dir", action="append", default=[], metavar="DIR", help="to be worked in beside it; may be repeated")
     _where_to_go_on(parser)
     _how_to_answer(parser)
     _which_model(parser)

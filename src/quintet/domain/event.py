@@ -54,6 +54,7 @@ class ThreadUpdated(Payload, frozen=True):
     agent: str | None = None
     model: str | None = None
     plan_mode: bool | None = None
+    directories: tuple[str, ...] | None = None  # all of them, in place of those before
     metadata: dict[str, Any] | None = None  # laid over what is there; a key set to null goes
     thread: Thread | None = None  # as it stands afterwards, which the journal adds
 

@@ -156,6 +156,9 @@ class ToolContext(Protocol):
 
     @property
     def confine(self) -> Confine: ...
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The thread's, beside its workspace."""
 
     def takes(self, kind: MediaKind) -> bool:
         """Whether the model that called can be shown such a thing."""

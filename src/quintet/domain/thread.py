@@ -20,6 +20,7 @@ class ThreadSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     agent: str = ""
     model: str = ""  # "provider/model", empty = the runner's default
     plan_mode: bool = False
+    directories: tuple[str, ...] = ()  # beside the workspace, added by a person: absolute, without links
 
 
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -52,6 +52,7 @@ class CallScope(msgspec.Struct, frozen=True):
     mode: Mode = Mode.ASK
     confine: Confine = Confine.AUTO
     planning: bool = False  # the thread is in plan mode
+    directories: tuple[str, ...] = ()  # the thread's, beside its workspace
 
 
 class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from quintet.domain.errors import STORAGE_ERRORS, ErrorInfo, ProviderFailed, TurnOver, as_quintet_error
 from quintet.domain.event import AnyPayload, AsideAnswered, AsideAsked, StepFinished, StepRetried, StepStarted
 from quintet.domain.ids import new_id
-from quintet.domain.item import AssistantMessage, Body, Item, ResultStatus, ToolCall, ToolResult, user_text
+from quintet.domain.item import AssistantMessage, Body, Item, ResultStatus, ToolCall, ToolResult, named, user_text
 from quintet.domain.model import (
     Finish,
     FinishChunk,
+    MediaChunk,
     ModelRequest,
     RetryChunk,
     TextChunk,
@@ -169,6 +170,8 @@ class _Aside:
                 match chunk:
                     case TextChunk(text=text):
                         self._pieces.append(text)
+                    case MediaChunk(part=part):
+                        self._pieces.append(named(part))
                     case ToolStart(call_id=call_id, name=name):
                         self._calls[call_id] = (storable(name), [])
                     case ToolInput(call_id=call_id, text=text) if call_id in self._calls:

@@ -33,6 +33,7 @@ class CallContext:
         prepared: Prepared,
     ) -> None:
         self.cwd = prepared.cwd or running.thread.settings.cwd
+        self.directories = running.thread.settings.directories
         self.thread = running.thread.id
         self.call_id = call.call_id
         self._feed = feed

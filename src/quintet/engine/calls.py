@@ -238,7 +238,8 @@ class Calls:
         cwd = running.thread.settings.cwd
         if tool is None:
             return Prepared(call.name, arguments, cwd=cwd), spec, None
-        scope = CallScope(cwd, running.thread.id, running.mode, starter.confine, running.planning)
+        added = running.thread.settings.directories
+        scope = CallScope(cwd, running.thread.id, running.mode, starter.confine, running.planning, added)
         return await tool.prepare(arguments, scope), spec, tool
 
     def _keep(self, call: ToolCall, outcome: ToolOutcome, begun_s: float) -> None:

@@ -176,8 +176,8 @@ class Clearance:
     async def external(self, call: ToolCall) -> ToolOutcome:
         """Let the client that started the turn run its own tool."""
         decision = await self._interact(call.call_id, ExternalCall(call.name, call.input))
-        status, text = client_result(decision)
-        return ToolOutcome(text, status)
+        status, text, media = client_result(decision)
+        return ToolOutcome(text, status, images=media)
 
     async def ask_person(self, call_id: str, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         if not self._running.starter.attended:

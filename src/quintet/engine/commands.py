@@ -35,6 +35,7 @@ class Deed(StrEnum):
     PLAN = "plan"
     YOLO = "yolo"
     AFK = "afk"
+    ADD_DIR = "add-dir"
     EXPORT = "export"
     IMPORT = "import"
     FLOW = "flow"  # its chart is walked, each node an input of its own
@@ -66,6 +67,7 @@ BUILT_IN = (
     Named("plan", "Plan without changing anything: on, off, or the other one; view or clear the last plan", Deed.PLAN),
     Named("yolo", "Let actions be done without being asked about, or end that", Deed.YOLO),
     Named("afk", "As /yolo, and questions of the model are dismissed, since nobody is there; or end that", Deed.AFK),
+    Named("add-dir", "Let a directory be worked in beside this one; alone it lists them", Deed.ADD_DIR),
     Named("export", "Write the conversation as Markdown, into the working directory or where you say", Deed.EXPORT),
     Named("import", "Give the model a text file, or what was said in another session", Deed.IMPORT),
     Named("btw", "Ask something beside the work: nothing of it is kept, and no tool is used", Deed.ASIDE),

@@ -11,7 +11,7 @@ from quintet.domain.item import ToolCall
 from quintet.domain.model import ModelRequest
 from quintet.domain.notice import Notice
 from quintet.domain.ports import Results, SurroundingsReader
-from quintet.domain.surroundings import Surroundings
+from quintet.domain.surroundings import Surroundings, with_directories
 from quintet.domain.turn import TurnState
 from quintet.domain.view import ViewReason
 from quintet.engine.agents import Agents
@@ -141,7 +141,7 @@ class Loop:
             await self._calls.agree()
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         running.models = self._models
-        self._around = await self._surroundings.look(settings.cwd)
+        self._around = with_directories(await self._surroundings.look(settings.cwd), settings.directories)
         if self._recalling is not None:
             self._remembered = await self._recalling.before(running)
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)

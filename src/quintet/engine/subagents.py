@@ -103,7 +103,7 @@ class Subagents:
             root=parent.root,
             project=parent.project,
             profile=parent.profile,
-            settings=ThreadSettings(cwd, agent.name, agent.model or own),
+            settings=ThreadSettings(cwd, agent.name, agent.model or own, directories=parent.settings.directories),
             created_ms=now,
             updated_ms=now,
             title=assignment.description[:TITLE_LENGTH],

@@ -54,7 +54,7 @@ def text_sum(text: bytes) -> int:
 
 
 def event_holds(row: EventRow, said: bytes) -> bool:
-    return event_sum(row.seq, row.kind, row.at_ms, row.thread, row.turn, said) == row.sum
+    return text_sum(event_text(row.seq, row.kind, row.at_ms, row.thread, row.turn, said)) == row.sum
 
 
 def payload_of(row: EventRow) -> AnyPayload | None:

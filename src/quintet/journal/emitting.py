@@ -71,7 +71,8 @@ def _touch(tx: Transaction, where: Thread, **fields: Any) -> None:
 def _thread_updated(tx: Transaction, where: Thread | None, turn: str, payload: ev.ThreadUpdated, seq: int) -> Kept:
     here = _here(where)
     own = {n: v for n in ("title", "title_final") if (v := getattr(payload, n)) is not None}
-    kept = {n: v for n in ("cwd", "agent", "model", "plan_mode") if (v := getattr(payload, n)) is not None}
+    names = ("cwd", "agent", "model", "plan_mode", "directories")
+    kept = {n: v for n in names if (v := getattr(payload, n)) is not None}
     if payload.metadata is not None:
         own["metadata"] = {n: v for n, v in (here.metadata | payload.metadata).items() if v is not None}
     _touch(tx, here, settings=replace(here.settings, **kept), **own)

@@ -19,6 +19,7 @@ from quintet.domain.item import (
     AssistantMessage,
     Body,
     Item,
+    Media,
     MediaPart,
     Reasoning,
     ResultStatus,
@@ -203,15 +204,16 @@ def _close_calls(
             unknown.append(tool)
     for item in items:
         if isinstance(item.body, ToolCall) and item.body.call_id not in answered:
-            call = item.body.call_id
+            call, media = item.body.call_id, tuple[Media, ...]()
             if call in outside and (outside[call][1] is not None or call not in finished):
                 answer = outside[call][1]
-                status, text = (ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE) if answer is None else client_result(answer)
+                gone = ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE, media
+                status, text, media = gone if answer is None else client_result(answer)
             elif call in helped and call not in finished:
                 status, text = helped[call]
             else:
                 status, text = _what_is_known(started.get(call), finished.get(call))
-            _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text))
+            _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text, images=media))
     return unknown
 
 

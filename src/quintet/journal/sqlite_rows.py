@@ -81,21 +81,15 @@ class SqliteRows:
     def _event_rows(self, name: str, bindings: Sequence[Any]) -> list[EventRow]:
         self.write_out()
         out = []
+        last: tuple[Any, ...] | None = None  # most follow one of the same turn and kind
         for seq, kind, at_ms, root, thread, turn, total, body in self._run(SQL[name], bindings):
-            above = self._thread_id(root)
-            here = above if thread is None else self._thread_id(thread)
-            out.append(
-                EventRow(
-                    seq,
-                    self._keys.kind_name(kind),
-                    columns.moment(at_ms),
-                    here,
-                    above,
-                    self._turn_id(turn),
-                    unpacked(body),
-                    columns.number(total),
-                )
-            )
+            keys = kind, root, thread, turn
+            if keys != last:
+                last = keys
+                named, above, of = self._keys.kind_name(kind), self._thread_id(root), self._turn_id(turn)
+                here = above if thread is None else self._thread_id(thread)
+            moment, given = columns.moment(at_ms), unpacked(body)
+            out.append(EventRow(seq, named, moment, here, above, of, given, columns.number(total)))
         return out
 
     def _item_row(self, thread: str, row: tuple[Any, ...]) -> ItemRow:

@@ -15,6 +15,7 @@ import msgspec
 
 from quintet.app import App
 from quintet.domain.agent import Agent
+from quintet.domain.errors import Invalid
 from quintet.domain.event import ThreadUpdated
 from quintet.domain.hook import Hook, HookSubscription
 from quintet.domain.item import Media, MediaKind
@@ -46,6 +47,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     afk: bool = False
     plan: bool = False  # plan mode, whatever the thread was in
     plan_if_new: bool = False
+    add_dirs: tuple[str, ...] = ()
     model: str = ""
     agent: Agent | None = None
     subagents: tuple[Agent, ...] = ()  # of the agent's file
@@ -72,9 +74,13 @@ def wire_house(app: App, flags: WireFlags) -> House:
         app.wire_files.show(place, leave_to_act.shown)
         wanted = ThreadSettings(flags.work_dir, plan_mode=flags.plan or flags.plan_if_new)
         thread = await app.wire_files.open(place, wanted)
-        if not flags.plan or thread.settings.plan_mode:
+        change = ThreadUpdated(
+            plan_mode=True if flags.plan and not thread.settings.plan_mode else None,
+            directories=await asyncio.to_thread(_more_directories, app, flags, thread.settings),
+        )
+        if change == ThreadUpdated():
             return thread
-        await app.threads.configure(thread.id, ThreadUpdated(plan_mode=True))
+        await app.threads.configure(thread.id, change)
         return (await app.threads.get(thread.id)).thread
 
     async def use() -> None:
@@ -132,6 +138,17 @@ def wire_house(app: App, flags: WireFlags) -> House:
         log=app.log.line,
         trace=app.log.line if flags.traced else lambda line: None,
     )
+
+
+def _more_directories(app: App, flags: WireFlags, settings: ThreadSettings) -> tuple[str, ...] | None:
+    """Those of the command line put to the thread's own; None where that is nothing new."""
+    directories = settings.directories
+    for path in flags.add_dirs:
+        try:
+            directories = app.hands.guard.adding(path, settings.cwd, directories)
+        except Invalid as error:
+            app.log.line(f"wire: --add-dir {path}: {error.line()}")
+    return directories if directories != settings.directories else None
 
 
 def _deeds(app: App, place: Place) -> Deeds:

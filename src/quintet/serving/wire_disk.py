@@ -30,7 +30,7 @@ class WireDisk:
         self._place = place
 
     async def write(self, path: str, name: str, pieces: Iterable[bytes], thread: Thread) -> str:
-        """In the workspace of the thread alone: it is a client's word, not the person's at their own shell."""
+        """Only where the thread works: it is a client's word, not the person's at their own shell."""
         from quintet.workspace.exports import write_export
         from quintet.workspace.files import on_disk
 
@@ -40,12 +40,28 @@ class WireDisk:
             there = os.path.join(cwd, path or os.curdir)
             into = not path or path.endswith(os.sep) or os.path.isdir(there)
             file = os.path.join(there, name) if into else there
-            return write_export(guard, file, pieces, cwd=cwd, root=guard.workspace(cwd)).shown
+            return write_export(
+                guard, file, pieces, cwd=cwd, root=self._beside(file, thread) or guard.workspace(cwd)
+            ).shown
 
         return await on_disk(written)
 
     async def read(self, path: str, thread: Thread, model: ModelInfo) -> tuple[Part, ...]:
-        return await self._app.hands.attachments.parts([path], cwd=thread.settings.cwd, model=model)
+        root = await asyncio.to_thread(self._beside, path, thread)
+        return await self._app.hands.attachments.parts([path], cwd=thread.settings.cwd, model=model, root=root)
+
+    def _beside(self, path: str, thread: Thread) -> str:
+        """The directory beside the workspace that a path lies in; empty for none, and the guard judges all the same."""
+        from quintet.workspace.paths import contains
+
+        above, name = os.path.split(os.path.join(thread.settings.cwd, path))
+        there = os.path.join(os.path.realpath(above), name)
+        standing = self._app.hands.guard.standing(thread.settings.directories)
+        return next((place for place in standing if contains(place, there)), "")
+
+    async def adding(self, path: str, thread: Thread) -> tuple[str, ...]:
+        settings = thread.settings
+        return await asyncio.to_thread(self._app.hands.guard.adding, path, settings.cwd, settings.directories)
 
     async def thread_named(self, name: str) -> Thread | None:
         """By its session id in this directory, also one that only its files tell of; or by its own id."""

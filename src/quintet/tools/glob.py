@@ -77,7 +77,7 @@ class GlobTool:
                 next_step="Name another directory in `path`.",
             )
         Glob(given.pattern)
-        place = self._guard.reading(given.path, scope.cwd)
+        place = self._guard.reading(given.path, scope.cwd, added=scope.directories)
         normal = plain(given)
         title = one_line(f"find {given.pattern} in {place.shown}")
         return Prepared(title, normal, cwd=scope.cwd, paths=(place.path,), digest=digest("glob", normal, scope.cwd))
@@ -85,7 +85,7 @@ class GlobTool:
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("glob", prepared.arguments, GlobArguments)
         try:
-            place = self._guard.reading(given.path, prepared.cwd)
+            place = self._guard.reading(given.path, prepared.cwd, added=context.directories)
             found = await self._search.files(
                 place, Glob(given.pattern), directories=given.directories, ignored=given.ignored
             )

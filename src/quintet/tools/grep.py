@@ -110,7 +110,7 @@ class GrepTool:
         if "\n" in given.pattern and not given.multiline:
             raise Invalid("grep: the pattern is one line.", next_step="Set `multiline` for one that goes over several.")
         Glob(given.glob)
-        place = self._guard.reading(given.path, scope.cwd)
+        place = self._guard.reading(given.path, scope.cwd, added=scope.directories)
         normal = plain(given)
         title = one_line(f"search {given.pattern}" + (f" in {given.glob or place.shown}"))
         return Prepared(title, normal, cwd=scope.cwd, paths=(place.path,), digest=digest("grep", normal, scope.cwd))
@@ -118,7 +118,9 @@ class GrepTool:
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("grep", prepared.arguments, GrepArguments)
         try:
-            found = await self._search.lines(self._guard.reading(given.path, prepared.cwd), _query(given))
+            found = await self._search.lines(
+                self._guard.reading(given.path, prepared.cwd, added=context.directories), _query(given)
+            )
             if given.sort == "mtime" and given.output != "content":
                 found = await on_disk(_newest_first, found, prepared.cwd)
         except FileNotFoundError:

@@ -79,7 +79,8 @@ class ReadTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("read", prepared.arguments, ReadArguments)
-        return await look(given.path, prepared.cwd, self._guard, partial(self._read, given, context))
+        told = partial(self._read, given, context)
+        return await look(given.path, prepared.cwd, self._guard, told, context.directories)
 
     def _read(self, given: ReadArguments, context: ToolContext, place: Place) -> ToolOutcome:
         try:

@@ -120,6 +120,8 @@ class ShellTool:
             self._sandbox.refuse(self._guard.workspace(scope.cwd))  # before anybody is asked or anything put aside
             notes = [confined_note(scope.mode, scope.confine, reach, asked=given.network)]
             notes += map(missing_note, self._sandbox.missing())
+            if writable(scope.mode, scope.confine):
+                notes += [f"writes {place}, too" for place in self._guard.standing(scope.directories)]
         else:
             notes = [f"{UNCONFINED} {unconfined}"]
         if given.background:
@@ -213,6 +215,7 @@ class ShellTool:
             writable=writable(context.mode, context.confine),
             network=network(context.mode, self._settings, asked=prepared.network),
             scratch=self._sandbox.scratch(context.thread),
+            added=self._guard.standing(context.directories),
         )
 
 

@@ -34,6 +34,16 @@ from tests.fakes.waiting import soon
 ANSWER = "---\ntext: the end\n"
 
 
+async def test_what_was_added_to_the_workspace_is_worked_in_below_too_and_told_the_model(house: House) -> None:
+    one = await process(house, "worker")
+    thread = await one.thread(directories=("/project/beside",))
+    worker = GatedProvider(text("the report"))
+    await Family(task(prompt="find it") + ANSWER, worker=worker).run(one, thread)
+    (child,) = await children(one, thread)
+    assert child.settings.directories == ("/project/beside",)
+    assert "/project/beside" in worker.requests[0].instructions
+
+
 @pytest.mark.req("mechanisms:M2.subagents", "models:T1")
 async def test_a_task_runs_in_a_thread_below_and_its_last_words_are_the_result(house: House) -> None:
     one = await process(house, "worker")

@@ -158,9 +158,10 @@ async def test_a_view_that_stays_within_the_items_is_taken_as_it_is(one: Process
 
 async def test_the_file_does_not_choose_the_workspace(one: Process) -> None:
     lines = await exported(one)
-    chosen = _with(lines[0], settings={"cwd": "/home/of/somebody", "model": "a/b"})
+    beside = ["/home/of/somebody/else"]
+    chosen = _with(lines[0], settings={"cwd": "/home/of/somebody", "model": "a/b", "directories": beside})
     made = await import_thread(one.threads, [chosen, *lines[1:]], cwd="/project/mine")
-    assert (made.settings.cwd, made.settings.model) == ("/project/mine", "a/b")
+    assert (made.settings.cwd, made.settings.model, made.settings.directories) == ("/project/mine", "a/b", ())
 
 
 async def test_an_endless_file_is_refused_as_soon_as_it_says_more_than_it_announced(one: Process) -> None:

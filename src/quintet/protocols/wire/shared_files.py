@@ -57,6 +57,7 @@ def state(there: dict[str, Any], thread: Thread, grants: Iterable[Grant], since:
     approval = made["approval"] if isinstance(made["approval"], dict) else {}
     made["approval"] = {**_NEW_STATE["approval"], **approval, "auto_approve_actions": actions(grants)}
     made["plan_mode"] = thread.settings.plan_mode
+    made["additional_dirs"] = list(thread.settings.directories)
     if thread.title_final or (thread.title and made["custom_title"] is None):
         made["custom_title"] = thread.title
     for event in since:

@@ -61,7 +61,7 @@ async def _tell(running: Running, called: Called) -> None:
             await _plan(running, called.words.lower())
         case Deed.YOLO | Deed.AFK as deed:
             await running.text(await house.toggle(deed))
-        case Deed.EXPORT | Deed.IMPORT as deed:
+        case Deed.EXPORT | Deed.IMPORT | Deed.ADD_DIR as deed:
             await running.text(await _done(running, deed, called.words))
         case Deed.CLEAR:
             thread = await house.thread()
@@ -95,6 +95,8 @@ async def _done(running: Running, deed: Deed, words: str) -> str:
         match deed:
             case Deed.EXPORT:
                 return await deeds.export(thread, words)
+            case Deed.ADD_DIR:
+                return await deeds.add_directory(thread, words)
             case _:
                 return await deeds.take_in(thread, words, running.client.model(thread) or ModelInfo(""))
     except (Invalid, NotFound, Busy) as error:

@@ -339,11 +339,14 @@ async def test_without_a_yes_no_model_ever_reads_its_words(connect: Connect, ans
 
 
 @pytest.mark.req("wire:S118", "security:S23")
-async def test_a_cancel_while_it_is_asked_leaves_none_of_its_words(connect: Connect) -> None:
+async def test_while_it_is_asked_and_after_a_cancel_none_of_its_words_are_in_the_thread(
+    connect: Connect, process: Process
+) -> None:
     provider = GatedProvider(text("fine"))
     peer = connect(provider, [Skill()], house=house(*TWO, agreement=NEEDED))
     await peer.begin("/flow:mine")
     await peer.hears("ApprovalRequest")
+    assert [text_of(item.body) for item in await process.journal.items(peer.thread)] == ["/flow:mine"]
     await peer.send(id="x", method="cancel")
     assert (await peer.reply("p"))[-1]["result"] == {"status": "cancelled"}
     await peer.prompt("hello")

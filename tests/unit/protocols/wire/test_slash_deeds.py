@@ -221,11 +221,83 @@ async def test_import_takes_what_was_said_in_another_session_by_its_name(start: 
     assert "the cellar is wet" in text_of((await app.threads.items(here.id))[0].body)
 
 
+def working_in(tmp_path: Path) -> tuple[Path, str]:
+    """A directory beside the work, and a script that works there with tools and commands."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    calls = [
+        ("WriteFile", {"path": str(beside / "made"), "content": "hi"}),
+        ("ReadFile", {"path": str(beside / "made")}),
+        ("Glob", {"pattern": "*", "directory": str(beside)}),
+        ("Shell", {"command": f"echo there > {beside}/by-command && cat {beside}/made"}),
+    ]
+    script = "scope: turn\n" + "---\n".join(f"tool_call: {name} {json.dumps(given)}\n" for name, given in calls)
+    return beside, f'{script}---\ntext: "end"\n'
+
+
+def failed(heard: list[Message]) -> list[bool]:
+    return [row["return_value"]["is_error"] for row in payloads(heard, "ToolResult")]
+
+
+@pytest.mark.req("wire:S28", "security:S29")
+async def test_a_directory_that_is_added_is_worked_in_asked_about_shown_and_kept(start: Start, tmp_path: Path) -> None:
+    beside, script = working_in(tmp_path)
+    peer = await start(script)
+    assert "No directory" in spoken(await peer.prompt("/add-dir"))
+    assert failed(await peer.prompt("go", approve)) == [True] * 4
+    assert f"Added {beside}" in spoken(await peer.prompt("/add-dir ../beside"))
+    assert "already" in spoken(await peer.prompt(f"/add-dir {beside}"))
+    assert str(beside) in spoken(await peer.prompt("/add-dir"))
+    heard = await peer.prompt("go", approve)
+    assert failed(heard) == [False] * 4
+    assert kinds(heard).count("ApprovalRequest") == 2
+    assert sorted(path.name for path in beside.iterdir()) == ["by-command", "made"]
+    (found,) = (tmp_path / "share" / "sessions").glob("*/s1/state.json")
+    assert json.loads(found.read_text())["additional_dirs"] == [str(beside)]
+    await peer.close()
+    peer = await start(script, yolo=True)
+    assert failed(await peer.prompt("go")) == [False] * 4
+    app: App = peer.app  # type: ignore[attr-defined]
+    (thread,) = await app.threads.page(_everything())
+    told = await app.diffs.of(thread.id)
+    assert str(beside / "made") in [file.path for file in told.files]
+    assert any("added to the workspace" in why for why in told.partial)
+    await app.threads.revert(thread.id, 0, files=True)
+    assert [path.name for path in beside.iterdir()] == ["by-command"]
+
+
+@pytest.mark.req("wire:S28", "security:S16")
+async def test_what_cannot_be_added_is_told_and_a_file_adds_nothing(start: Start, tmp_path: Path) -> None:
+    beside, script = working_in(tmp_path)
+    peer = await start(script)
+    for path in (tmp_path / "home", tmp_path, Path("/etc"), tmp_path / "none", Path("/")):
+        assert "Added" not in spoken(await peer.prompt(f"/add-dir {path}")), path
+    await peer.prompt("go", approve)
+    (found,) = (tmp_path / "share" / "sessions").glob("*/s1/state.json")
+    await peer.close()
+    found.write_text(json.dumps(json.loads(found.read_text()) | {"additional_dirs": [str(beside)]}))
+    peer = await start(script)
+    assert failed(await peer.prompt("go", approve)) == [True] * 4
+    assert json.loads(found.read_text())["additional_dirs"] == []
+
+
+@pytest.mark.req("wire:S28")
+async def test_directories_of_the_command_line_are_added_to_those_of_the_thread(start: Start, tmp_path: Path) -> None:
+    beside, script = working_in(tmp_path)
+    (tmp_path / "more").mkdir()
+    peer = await start(script, add_dirs=(str(beside), str(tmp_path / "work")))
+    assert failed(await peer.prompt("go", approve)) == [False] * 4
+    await peer.close()
+    peer = await start(script, add_dirs=(str(tmp_path / "more"), str(tmp_path / "gone")))
+    said = spoken(await peer.prompt("/add-dir"))
+    assert [line.strip() for line in said.splitlines()[1:]] == [str(beside), str(tmp_path / "more")]
+
+
 @pytest.mark.req("wire:S28", "wire:S01")
 async def test_kimis_commands_are_listed(start: Start) -> None:
     greeting = await (await start()).initialize()
     listed = {row["name"] for row in greeting["result"]["slash_commands"]}
-    assert {"init", "compact", "clear", "yolo", "afk", "plan", "export", "import", "help"} <= listed
+    assert {"init", "compact", "clear", "yolo", "afk", "plan", "add-dir", "export", "import", "help"} <= listed
 
 
 def _everything() -> Any:
