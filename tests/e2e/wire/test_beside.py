@@ -13,7 +13,8 @@ from tests.e2e.wire.test_session_files import lines
 from tests.fakes.wire_client import kinds, payloads
 from tests.faults.processes import quintet, wait_until
 
-STARTS = call("Shell", {"command": "until [ -e go ]; do sleep 0.02; done; exit 3", "run_in_background": True})
+WAITS = {"command": "until [ -e go ]; do sleep 0.02; done; exit 3", "run_in_background": True, "description": "waits"}
+STARTS = call("Shell", WAITS)
 FLAGS = ("--yolo", "--session", "s1")
 
 
