@@ -133,7 +133,9 @@ class Loop:
         starter, settings = running.starter, running.thread.settings
         running.works_as(starter.agent or await self._agents.named(settings.agent, settings.cwd))
         if running.may_delegate:
-            running.others = (await self._agents.all(settings.cwd)).agents
+            found = (await self._agents.all(settings.cwd)).agents
+            brought = starter.subagents
+            running.others = (*brought.values(), *(agent for agent in found if agent.name not in brought))
         if running.compact is None:
             await self._hear_hooks()
             await self._calls.agree()

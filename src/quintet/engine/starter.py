@@ -38,6 +38,7 @@ class Starter:
         max_steps: int = DEFAULT_MAX_STEPS,
         confine: Confine = Confine.AUTO,
         agent: Agent | None = None,
+        subagents: Sequence[Agent] = (),
         compact_at: float | None = None,
         budget: Budget | None = None,
         answer_form: AnswerForm | None = None,
@@ -69,6 +70,7 @@ class Starter:
         self.compact_at = compact_at  # share of the model's room for input; None: the usual one
         self.budget = budget or Budget()
         self.agent = agent  # None: the one the thread's settings name
+        self.subagents = {each.name: each for each in subagents}  # brought along, before others of the same name
         self.answer_form = answer_form  # what the turn's last words must be
         self.withheld = dict(
             withheld or {}

@@ -151,7 +151,8 @@ class Subagents:
         if parent.depth >= DEEPEST:
             raise Invalid(f"Subagents go {DEEPEST} deep at most; do this one yourself.")
         try:
-            agent = await self._agents.named(assignment.agent, cwd)
+            brought = above.starter.subagents.get(assignment.agent or CODER.name)
+            agent = brought or await self._agents.named(assignment.agent, cwd)
         except (NotFound, Invalid) as error:
             raise Invalid(error.line()) from None  # the model is told what would work, too
         own = above.starter.model or parent.settings.model or above.agent.model
@@ -196,6 +197,8 @@ class Subagents:
             [tool for tool in given.tools.values() if may_use(caller, tool.spec.known_as)],
             mode=above.mode,
             model=child.settings.model,
+            agent=given.subagents.get(child.settings.agent),
+            subagents=tuple(given.subagents.values()),
             external_tools=[spec for spec in given.external_tools.values() if may_use(caller, spec.known_as)],
             on_ask=given.on_ask,
             interaction_timeout_s=given.interaction_timeout_s,

@@ -50,6 +50,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     add_dirs: tuple[str, ...] = ()
     model: str = ""
     agent: Agent | None = None
+    subagents: tuple[Agent, ...] = ()  # of the agent's file
     hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
@@ -110,6 +111,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
             withheld=withheld,
             restarts=True,  # a StepRetry is its clients' cue to clear what they show
             agent=flags.agent,
+            subagents=flags.subagents,
             keeps_steers=False,  # a steer belongs to its turn alone
             keep_least=WORTH_A_SUMMARY,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,3 +165,20 @@ def test_a_diff_of_very_many_lines_is_a_summary(results: list[Value]) -> None:
     assert block["is_summary"] is True
     assert (block["old_text"], block["new_text"]) == ("(1500 lines)", "(10001 lines)")
     assert json.dumps(block).count("\\n") == 0
+
+
+@pytest.mark.req("wire:T7")
+def test_a_subagent_of_an_agent_file_works(tmp_path: Path) -> None:
+    (tmp_path / "look.md").write_text("Only look.\n")
+    (tmp_path / "look.yaml").write_text("version: 1\nagent:\n  extend: default\n  system_prompt_path: ./look.md\n")
+    (tmp_path / "agent.yaml").write_text(
+        "version: 1\nagent:\n  extend: default\n  subagents:\n    looker:\n      path: ./look.yaml\n"
+    )
+    work = call("Agent", {"description": "d", "prompt": "p", "subagent_type": "looker"})
+    flags = ("--yolo", "--agent-file", str(tmp_path / "agent.yaml"))
+    with client(tmp_path, work, "text: seen", "text: done", flags=flags) as wire:
+        heard = wire.prompt("go")
+    assert {said["subagent_type"] for said in payloads(heard, "SubagentEvent")} == {"looker"}
+    (result,) = payloads(heard, "ToolResult")
+    assert result["return_value"]["is_error"] is False
+    assert result["return_value"]["output"].startswith("seen")

@@ -29,6 +29,7 @@ STOP = (
 )
 GO_ON = "The tool call is rejected by the user. User feedback: "
 DENIED = "The person denied this call: "  # how the engine begins what it tells of words that came with a no
+GOES_ON = "goes on in the background"  # how the tool begins its note of a command that is not waited for
 VERBS = {"WriteFile": "Write file", "StrReplaceFile": "Edit file"}
 _SILENT = frozenset({"WriteFile", "StrReplaceFile"})  # say everything in their message
 _OURS = frozenset({"diff", "shell", "answers", "task"})  # blocks that Kimi's clients do not draw in a result
@@ -76,7 +77,8 @@ class Names:
         description = asked.title[:1].upper() + asked.title[1:]
         if asked.command:
             blocks = [display.shell(asked.command), *blocks]
-            description = f"Run command `{asked.command}`"
+            goes_on = any(note.startswith(GOES_ON) for note in asked.notes)
+            description = f"Run {'background ' if goes_on else ''}command `{asked.command}`"
         elif sender in VERBS and asked.paths:
             description = f"{VERBS[sender]} `{asked.paths[0]}`"
         if not blocks:

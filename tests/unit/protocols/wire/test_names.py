@@ -306,6 +306,16 @@ def test_only_what_is_unusual_about_a_command_is_noted() -> None:
     assert shown(usual, "NOT SANDBOXED") == [command, display.brief("NOT SANDBOXED")]
 
 
+@pytest.mark.req("wire:T5", "wire:S50")
+async def test_a_command_for_the_background_is_asked_for_as_one(ours: tuple[Tool, ...], tmp_path: Path) -> None:
+    tool = next(tool for tool in Names().tools(ours) if tool.spec.name == "Shell")
+    given = {"command": "serve", "run_in_background": True, "description": "serves"}
+    prepared = await tool.prepare(given, CallScope(str(tmp_path), confine=Confine.OFF))
+    asked = Approval("shell", prepared.title, prepared.command, notes=prepared.notes, effect=Effect.EXECUTE)
+    shown = Names().approval(asked)
+    assert (shown.action, shown.description) == ("run command", "Run background command `serve`")
+
+
 @pytest.mark.req("wire:S50")
 def test_a_plan_is_shown_whole_before_somebody_agrees() -> None:
     names = Names()

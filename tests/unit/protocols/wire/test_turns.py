@@ -294,6 +294,14 @@ async def test_a_call_is_told_when_the_model_begins_it(connect: Connect) -> None
     assert "".join(p["arguments_part"] for p in payloads(heard, "ToolCallPart")) == '{"a": 1}'
 
 
+@pytest.mark.req("wire:T1")
+@pytest.mark.parametrize(("called", "shown"), [("ReadMediaFile", "ReadMediaFile"), ("read", "ReadFile")])
+async def test_a_call_that_is_told_early_has_the_name_it_is_known_by(connect: Connect, called: str, shown: str) -> None:
+    chunks = [ToolStart("c1", called), ToolInput("c1", '{"path": "a"}'), FinishChunk(Finish.TOOL_CALLS)]
+    heard = await connect(GatedProvider(chunks, text("end")), [FakeTool("read")]).prompt()
+    assert payloads(heard, "ToolCall")[0]["function"] == {"name": shown, "arguments": None}
+
+
 @pytest.mark.req("wire:S66", "wire:S104", "wire:T1")
 async def test_arguments_that_come_with_their_call_are_told_with_it(connect: Connect) -> None:
     peer = connect(GatedProvider(call("look", '{"a": 1}'), text("end")), [FakeTool("look")])
