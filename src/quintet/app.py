@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -200,9 +200,11 @@ class App:
 
     @cached_property
     def hands(self) -> Hands:
+        from quintet.engine.notices import Notices
         from quintet.hands import Hands
 
-        return Hands(self.home, self.config, self.credentials, self.skills_dirs)
+        post = Notices(self.feed, self.log.line).post
+        return Hands(self.home, self.config, self.credentials, self.skills_dirs, post=post, now_ms=self.clock.now_ms)
 
     @cached_property
     def profiles(self) -> Profiles:
@@ -304,13 +306,17 @@ class App:
         external_tools: Sequence[ToolSpec] = (),
         withheld: Mapping[str, str] | None = None,
         agent: Agent | None = None,
+        subagents: Sequence[Agent] = (),
         restarts: bool = False,
         keeps_steers: bool = True,
         remembers: bool = True,
         effort: str = "",
         keep_recent: int | None = None,
+        keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
+        told_late: Callable[[], Awaitable[str]] | None = None,
+        attended: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
         from quintet.engine.interactions import OnAsk
@@ -337,13 +343,17 @@ class App:
             external_tools=external_tools,
             withheld=withheld,
             agent=agent,
+            subagents=subagents,
             restarts=restarts,
             keeps_steers=keeps_steers,
             remembers=remembers,
             effort=effort,
             keep_recent=keep_recent,
+            keep_least=keep_least,
             compacts=compacts,
             told=told,
+            told_late=told_late,
+            attended=attended,
         )
 
     async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:

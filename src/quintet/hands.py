@@ -5,12 +5,14 @@ composition root; everything here is made when a turn first needs it.
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quintet.config import Config
 from quintet.domain.hook import HookScope
+from quintet.domain.notice import Notice
 from quintet.domain.ports import Hooks, Tool
 from quintet.domain.turn import Mode
 from quintet.workspace.credentials import Credentials
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from quintet.workspace.sandbox.wall import Sandbox
     from quintet.workspace.seen import Seen
 
+Post = Callable[[str, Notice], Awaitable[None]]
+
 
 class Hands:
     def __init__(
@@ -33,12 +37,18 @@ class Hands:
         config: Config,
         credentials: Credentials,
         skills_dirs: tuple[str, ...] = (),
+        *,
+        post: Post | None = None,
+        now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
+        """`post` keeps a notice of a thread."""
         self.home = home
         self.config = config
         self.credentials = credentials
         self.results = KeptResults(str(home))
         self.skills_dirs = skills_dirs
+        self._post = post
+        self._now_ms = now_ms
         # A server that asks for no credentials sets this before the first turn: commands must not reach it.
         self.open_server = False
 
@@ -77,15 +87,26 @@ class Hands:
         """Judged as what the tools read is: Quintet's own files and the person's secrets stay closed."""
         from quintet.engine.attachments import Attachments
         from quintet.workspace.attachments import WorkspaceAttachments
+
+        return Attachments(WorkspaceAttachments(self.guard))
+
+    @cached_property
+    def guard(self) -> PathGuard:
+        """For paths that a person's client sends: no looser than the tools' own."""
         from quintet.workspace.sandbox.hidden import credential_places
 
-        return Attachments(WorkspaceAttachments(PathGuard(str(self.home), credential_places(os.environ))))
+        return PathGuard(str(self.home), credential_places(os.environ))
 
     @cached_property
     def background(self) -> Background:
-        from quintet.workspace.background import Background
+        from quintet.tools.shell_notice import ended_notice
+        from quintet.workspace.background import Background, Look
 
-        return Background()
+        async def tell(thread: str, look: Look) -> None:
+            if self._post is not None:
+                await self._post(thread, ended_notice(look, self._now_ms()))
+
+        return Background(tell)
 
     def _shell_settings(self) -> ShellSettings:
         from quintet.tools.shell_profile import ShellSettings

@@ -353,3 +353,21 @@ def test_being_told_to_end_restores_the_terminal(tmp_path: Path) -> None:
         assert screen.ended() == 130
     (turn,) = [i for i in quintet("events", "--json", home=home).lines if i["kind"] == "turn.finished"]
     assert turn["payload"]["state"] == "interrupted"
+
+
+@pytest.mark.req("mechanisms:M5.aside", "mechanisms:M2.notices")
+def test_a_question_beside_the_thread_and_the_end_of_a_command_in_the_background_are_shown(tmp_path: Path) -> None:
+    started = '{"command": "until [ -e go ]; do sleep 0.02; done", "background": true}'
+    script = f'tool_call: shell {started}\n---\ntext: "it runs"\n---\ntext: "because so"\n'
+    write_home(tmp_path / "home", script)
+    with chat(tmp_path, "--mode", "allow") as screen:
+        screen.enter("start it")
+        screen.until(and_rests("it runs"))
+        screen.enter("/btw why?")
+        screen.until(and_rests("> /btw why?", "because so"))
+        (tmp_path / "go").touch()
+        screen.until("Background command is done: until")
+        screen.key("C-d")
+        assert screen.ended() == 0
+    shown = quintet("threads", "show", thread(tmp_path), home=tmp_path / "home").out
+    assert "because so" not in shown

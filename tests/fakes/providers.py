@@ -81,4 +81,4 @@ def text(*words: str) -> list[Line]:
 
 
 def call(name: str, given: str = "{}", call_id: str = "c1") -> list[Line]:
-    return [ToolStart(call_id, name), ToolInput(call_id, given)]
+    return [ToolStart(call_id, name, fed=True), ToolInput(call_id, given)]

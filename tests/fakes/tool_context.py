@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from quintet.domain.interaction import QuestionItem
+from quintet.domain.item import MediaKind
 from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import Confine, Todo
 from quintet.domain.turn import Mode, TurnState
@@ -20,14 +21,19 @@ class FakeToolContext:
         self.call_id = call_id
         self.mode = Mode.ASK
         self.confine = Confine.AUTO
+        self.directories: tuple[str, ...] = ()
         self.output: list[tuple[str, str]] = []
         self.asked: list[QuestionItem] = []
         self.todos: list[Todo] = []
         self.planning: bool | None = None
         self.assigned: list[Assignment] = []
         self.report = Report("thr_child", "trn_child", "coder", TurnState.DONE, "done")
+        self.taken: frozenset[MediaKind] = frozenset({MediaKind.IMAGE})
         self._answers = answers
         self._heard: list[tuple[Callable[[str], bool], asyncio.Event]] = []
+
+    def takes(self, kind: MediaKind) -> bool:
+        return kind in self.taken
 
     def emit_output(self, stream: str, text: str) -> None:
         self.output.append((stream, text))
@@ -39,6 +45,9 @@ class FakeToolContext:
         self.asked.extend(questions)
         return self._answers
 
+    async def read_todos(self) -> Sequence[Todo]:
+        return self.todos
+
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         self.todos = list(todos)
 
@@ -47,6 +56,15 @@ class FakeToolContext:
 
     async def start_child(self, assignment: Assignment) -> Report:
         self.assigned.append(assignment)
+        return self.report
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        return self.report
+
+    async def children_at_work(self) -> Sequence[Report]:
+        return [self.report] if not self.report.state.ended else []
+
+    async def stop_child(self, thread: str) -> Report:
         return self.report
 
     def said(self, stream: str | None = None) -> str:

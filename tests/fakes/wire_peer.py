@@ -53,9 +53,6 @@ class Peer:
         self.process = process
         self.thread = thread
         self.log: list[str] = []
-        self.seen: list[Message] = []
-        self.lines: list[bytes] = []
-        self._buffer = bytearray()
         table = models if hasattr(models, "resolve") else self._one(models, known or {})
 
         async def open_thread() -> Thread:
@@ -91,11 +88,24 @@ class Peer:
             log=self.log.append,
             **({"open_thread": open_thread} | dict(house or {})),
         )
+        self._connect(made, gated=gated)
+
+    @classmethod
+    def at(cls, house: House) -> Peer:
+        """A client of an engine that was put together elsewhere."""
+        peer = cls.__new__(cls)
+        peer._connect(house, gated=True)
+        return peer
+
+    def _connect(self, house: House, *, gated: bool) -> None:
+        self.seen: list[Message] = []
+        self.lines: list[bytes] = []
+        self._buffer = bytearray()
         ours, self._socket = socket.socketpair()
         for end in (ours, self._socket):
             end.setblocking(False)
         self.connection: Connection[Client] = connect(
-            socket_source(ours), socket_sink(ours, owned=True), made, gate=Gate(shut=gated)
+            socket_source(ours), socket_sink(ours, owned=True), house, gate=Gate(shut=gated)
         )
         self.serving = asyncio.get_running_loop().create_task(self.connection.serve())
 

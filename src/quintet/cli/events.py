@@ -16,6 +16,8 @@ from quintet.domain.event import (
     InteractionRequested,
     InteractionResolved,
     ItemAdded,
+    NoticeGiven,
+    NoticePosted,
     TurnQueued,
 )
 from quintet.domain.item import UserMessage, speaker, text_of
@@ -81,6 +83,8 @@ def gist(event: Event) -> str:
             return f"{decision.verdict} by {decision.by.name} through {decision.by.protocol} {decision.reason}".rstrip()
         case CommandPosted(command=command):
             return f"{command.kind} by {command.principal.name} through {command.principal.protocol}"
+        case NoticePosted(notice=notice) | NoticeGiven(notice=notice):
+            return notice.title[:WIDTH]
         case payload:
-            fields = ("text", "title", "state", "tool", "name", "outcome", "reason", "model")
+            fields = ("text", "title", "state", "tool", "name", "outcome", "reason", "model", "question", "answer")
             return next((str(v)[:WIDTH] for f in fields if (v := getattr(payload, f, None))), "")

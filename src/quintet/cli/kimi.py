@@ -9,7 +9,7 @@ import sys
 COMPATIBLE = "1.49.0"  # the release of Kimi's own line whose clients are served; they compare it
 # What a client learns before it speaks. The Go SDK declares it, and ends at any later event.
 DECLARED = "1.2"
-USAGE = "quintet-kimi: only --wire, info and --version are known. Clients start it with --wire."
+USAGE = "quintet-kimi: clients start it with --wire. A person talks with `quintet chat`, or asks with `quintet run`."
 HELP = """\
 Quintet where a program expects `kimi`. Programs start it themselves; a person uses `quintet`.
 
@@ -21,12 +21,18 @@ _NOT_HERE = {
     "login": "There is no login with Quintet: its models are in config.toml, and `quintet models` shows them.",
     "logout": "There is no login with Quintet, so nobody is logged out. A key is removed where it was written.",
     "mcp": "Quintet starts no MCP server for Kimi's clients yet, so there is none to test or to log in to.",
+    "export": "Quintet exports with `quintet threads export`.",
+    "plugin": "Kimi's plugins are not here. Skills are: `--skills-dir DIR`.",
+    "term": "There is no such terminal here. A person talks with `quintet chat`.",
+    "vis": "There is no such page here. `quintet events --follow` and `quintet stats` show what happens.",
+    "web": "There is no such page here. `quintet serve` serves programs, `quintet chat` a person.",
 }
 
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    if words == ["--version"] or words == ["-V"]:
+    flags = [word.partition("=")[0] for word in words]
+    if words[:1] != ["info"] and {"--version", "-V"} & set(words):
         print(f"kimi, version {COMPATIBLE}")
         return 0
     if words in (["--help"], ["-h"]):
@@ -40,8 +46,19 @@ def main(argv: list[str] | None = None) -> int:
         return quintet(["wire", *words])
     from quintet.cli.last_resort import tell
 
-    tell(f"quintet-kimi: {_NOT_HERE[words[0]]}" if words and words[0] in _NOT_HERE else USAGE)
+    tell(_said_of(flags))
     return 2
+
+
+def _said_of(words: list[str]) -> str:
+    from quintet.cli.wire_flags import ACP, OTHER_FACES, RUN
+
+    instead = OTHER_FACES | dict.fromkeys(("--prompt", "--command", "-p", "-c"), RUN)
+    said = _NOT_HERE | {"acp": ACP}
+    named = next((word for word in words if not word.startswith("-")), "")  # flags may stand before it
+    if named in said:
+        return f"quintet-kimi: {said[named]}"
+    return next((f"quintet-kimi: {word}: {instead[word]}" for word in words if word in instead), USAGE)
 
 
 def _info(words: list[str]) -> int:

@@ -11,7 +11,7 @@ from quintet.app import open_app
 from quintet.cli.invoke import Invocation, directory
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.rpc.connection import Connection
-from quintet.rpc.stdio import claim
+from quintet.rpc.stdio import Stdio, claim
 
 GONE_WITHIN_S = 4.5  # an orderly end takes a part of a second; whatever holds it up is cut off then
 
@@ -22,6 +22,14 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 
 async def run(invocation: Invocation) -> int:
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
+    try:
+        return await _run(invocation, stdio)
+    except BaseException:
+        stdio.failed()
+        raise
+
+
+async def _run(invocation: Invocation, stdio: Stdio) -> int:
     from quintet.protocols.kward.server import connect
     from quintet.serving.kward import kward_house
     from quintet.serving.kward_keeping import kward_keeping, opening
@@ -32,6 +40,7 @@ async def run(invocation: Invocation) -> int:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, _stop, connection)
         tidying = asyncio.create_task(app.housekeeping.run())
+        stdio.serves()
         try:
             await connection.serve()
         finally:

@@ -78,7 +78,8 @@ def _head(app: App, provider: str, source: str, references: tuple[str, ...]) -> 
 
 def _line(app: App, reference: str) -> tuple[str, str]:
     info = app.models.info(reference)
-    can = [word for word, has in (("images", info.vision), ("reasoning", info.reasoning)) if has]
+    abilities = {"images": info.vision, "sound": info.audio, "videos": info.video, "reasoning": info.reasoning}
+    can = [word for word, has in abilities.items() if has]
     window = f"{tokens(info.context_window)} context" if info.context_window else "context unknown"
     mark = "*" if reference == app.models.default else " "
     return f"  {mark} {reference:<38} ", f"{window:<16} {prices(info):<44} {', '.join(can)}".rstrip()
@@ -103,7 +104,7 @@ def _row(app: App, reference: str, source: str, lacks: str) -> dict[str, Any]:
         "key": source or None,
         "needs": lacks or None,
     }
-    names = ("context_window", "max_output", "vision", "reasoning", "input_price", "output_price")
+    names = ("context_window", "max_output", "vision", "audio", "video", "reasoning", "input_price", "output_price")
     row |= {name: getattr(info, name) for name in (*names, "cached_price", "cache_write_price", "price_reported")}
     return row | {"as_of": info.as_of or None}
 

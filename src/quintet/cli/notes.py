@@ -8,6 +8,7 @@ from quintet.domain.event import (
     CompactionStarted,
     EffectUnknown,
     HookResolved,
+    NoticePosted,
     StepFellBack,
     StepRetried,
     ThreadUpdated,
@@ -43,6 +44,8 @@ def noted(payload: AnyPayload | None) -> list[str]:
             return [f"plan mode is {'on' if on else 'off'}"]
         case EffectUnknown(title=title):
             return [f"UNKNOWN EFFECT: {shown_line(title)}"]
+        case NoticePosted(notice=notice):
+            return [shown_line(notice.title)]
         case HookResolved():
             return hook_lines(payload)
     return []

@@ -54,7 +54,7 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     parser.add_argument("--mode", choices=[m.value for m in Mode], help="how much may happen unasked (default: ask)")
     parser.add_argument("--on-ask", default="", metavar="deny|fail|wait:SECONDS", help="when approval is needed")
     parser.add_argument("--sandbox", choices=["ro", "ws", "off"], default="ws", help="how commands are confined")
-    attach_help = "give the model this file of the workspace, a text or an image; may be said again"
+    attach_help = "give the model this file of the workspace, a text, an image, sound or a video; may be said again"
     parser.add_argument("--attach", action="append", default=[], metavar="FILE", help=attach_help)
     parser.add_argument("--agent", default="", metavar="NAME", help="who works in the thread from now on")
     plan_help = "change nothing until somebody agreed to a plan; --no-plan ends that"

@@ -6,86 +6,102 @@ import argparse
 import asyncio
 import os
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quintet.app import App, open_app
-from quintet.cli.invoke import Invocation, directory, positive
+from quintet.cli.invoke import Invocation, directory
+from quintet.cli.wire_flags import add_kimi_flags, notes, refuse_unfit
 from quintet.config import Config
-from quintet.config.kimi import Chosen, choose, logins_of, read_kimi
+from quintet.config.kimi import Chosen, KimiConfig, choose, logins_of, read_kimi, with_attempts
 from quintet.config.kimi_hooks import hooks_of
-from quintet.domain.agent import Agent
+from quintet.domain.errors import Invalid
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.protocols.wire.place import share_directory
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
 from quintet.serving.wire import WireFlags, wire_house
 
+if TYPE_CHECKING:
+    from quintet.config.kimi_agent import ReadAgent
+
 GONE_WITHIN_S = 2.7  # after a signal: clients kill after three seconds
 LEFT_WITHIN_S = 4.5  # after the end of the input
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    parser.add_argument("--wire", action="store_true", help="accepted, since Kimi's clients say it")
-    parser.add_argument("--work-dir", "-w", default="", metavar="DIR", help="working directory (else the current one)")
-    parser.add_argument(
-        "--session", "-S", default="", metavar="ID", help="the thread of this name; a new one if none is"
-    )
-    parser.add_argument("--yolo", "--auto-approve", "-y", action="store_true", help="ask for nothing")
-    parser.add_argument(
-        "--continue", "-C", dest="go_on", action="store_true", help="the thread used last in that directory"
-    )
-    parser.add_argument("--model", "-m", default="", help="one of Kimi's configuration, or provider/model")
-    parser.add_argument("--config-file", default="", metavar="FILE", help="Kimi's configuration, JSON or TOML")
-    parser.add_argument("--config", default="", metavar="TEXT", help="the same, as a text")
-    parser.add_argument("--agent-file", default="", metavar="FILE", help="an agent in Kimi's own form")
-    parser.add_argument(
-        "--skills-dir", action="append", default=[], metavar="DIR", help="skills of yours; may be repeated"
-    )
-    for name in ("--mcp-config-file", "--mcp-config"):
-        parser.add_argument(name, action="append", default=[], help="accepted; MCP servers are not started yet")
-    parser.add_argument("--max-steps-per-turn", type=positive, metavar="N", help="model calls at most")
-    parser.add_argument(
-        "--thinking", action=argparse.BooleanOptionalAction, help="whether a model that can think shall"
-    )
-    parser.add_argument(
-        "--every-event", action="store_true", help="also events newer than the version the client declares"
-    )
+    add_kimi_flags(parser)
 
 
 async def run(invocation: Invocation) -> int:
+    refuse_unfit(invocation.flags)
     stdio = claim()  # before anything else: from here on nothing but the protocol reaches stdout
+    try:
+        return await _run(invocation, stdio)
+    except BaseException:
+        stdio.failed()
+        raise
+
+
+async def _run(invocation: Invocation, stdio: Stdio) -> int:
     flags = invocation.flags
     share_dir = share_directory(os.environ)
-    kimi = read_kimi(text=flags.config, file=flags.config_file, share_dir=share_dir)
+    kimi = read_kimi(text=flags.config or "", file=flags.config_file or "", share_dir=share_dir)
     chosen: list[Chosen] = []
 
     def over(config: Config) -> Config:
-        chosen.append(choose(kimi, config, os.environ, model=flags.model, thinking=flags.thinking))
+        found = choose(kimi, config, os.environ, model=flags.model, thinking=flags.thinking)
+        chosen.append(with_attempts(found, flags.max_retries_per_step, os.environ))
         return chosen[-1].config
 
     skills_dirs = tuple(map(os.path.abspath, flags.skills_dir))
     hooks = hooks_of(kimi.hooks if kimi else ())
     async with open_app(invocation.home, "wire", over=over, skills_dirs=skills_dirs) as app:
-        for note in (*hooks.notes, *(logins_of(kimi) if kimi else ())):
+        for note in (*hooks.notes, *(logins_of(kimi) if kimi else ()), *notes(flags)):
             app.log.line(note)
         work_dir = directory(flags.work_dir, "--work-dir")
         called = _called(flags.work_dir, work_dir)
+        found = _agent(app, flags.agent_file, work_dir)
         given = WireFlags(
             work_dir=work_dir,
             share_dir=share_dir,
             called=called,
-            session=flags.session or (await app.wire_files.last_used(share_dir, called) if flags.go_on else ""),
+            session=await _session(app, flags, share_dir, called),
             yolo=flags.yolo or (kimi is not None and kimi.default_yolo),
+            afk=flags.afk,
+            plan=flags.plan,
+            add_dirs=await asyncio.to_thread(_added, app, flags.add_dir, work_dir),
+            plan_if_new=kimi is not None and kimi.default_plan_mode,
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
-            agent=_agent(app, flags.agent_file, work_dir),
+            agent=found.agent if found else None,
+            subagents=found.subagents if found else (),
             hooks=hooks.hooks,
             max_steps=flags.max_steps_per_turn or (kimi.max_steps if kimi else None),
+            repeats=_repeats(flags.max_ralph_iterations, kimi),
+            traced=flags.debug or flags.verbose,
         )
-        if flags.mcp_config_file or flags.mcp_config:
-            app.log.line("wire: MCP servers were named, and this version starts none.")
         await _serve(app, given, stdio, gated=not flags.every_event)
     return 0
+
+
+async def _session(app: App, flags: argparse.Namespace, share_dir: str, called: str) -> str:
+    if not flags.go_on:
+        return (flags.session or "").strip()
+    if found := await app.wire_files.last_used(share_dir, called):
+        return found
+    raise Invalid(f"No session was used in {called} yet.", next_step="Start without --continue.")
+
+
+def _added(app: App, given: list[str], work_dir: str) -> tuple[str, ...]:
+    """From where the client was started; the whole start fails for one that cannot be."""
+    added: tuple[str, ...] = ()
+    for path in map(os.path.abspath, given):
+        added = app.hands.guard.adding(path, work_dir, added)
+    return added
+
+
+def _repeats(given: int | None, kimi: KimiConfig | None) -> int:
+    return given if given is not None else kimi.loop_control.max_ralph_iterations if kimi else 0
 
 
 def _called(given: str, work_dir: str) -> str:
@@ -93,7 +109,7 @@ def _called(given: str, work_dir: str) -> str:
     return os.path.abspath(given) if given else work_dir
 
 
-def _agent(app: App, path: str, work_dir: str) -> Agent | None:
+def _agent(app: App, path: str, work_dir: str) -> ReadAgent | None:
     if not path:
         return None
     from quintet.config.kimi_agent import read_agent
@@ -101,7 +117,7 @@ def _agent(app: App, path: str, work_dir: str) -> Agent | None:
     found = read_agent(path, work_dir)
     for note in found.notes:
         app.log.line(note)
-    return found.agent
+    return found
 
 
 async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> None:
@@ -113,6 +129,7 @@ async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> No
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _stop, connection)
     tidying = asyncio.create_task(app.housekeeping.run())
+    stdio.serves()
     try:
         await connection.serve()
     finally:

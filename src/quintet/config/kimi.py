@@ -27,6 +27,8 @@ KINDS = {
     "anthropic": ProviderKind.ANTHROPIC,
     "_scripted_echo": ProviderKind.SCRIPTED,
 }
+# What Kimi knows of models of its own, whatever its file says.
+_BY_NAME = dict.fromkeys(("kimi-for-coding", "kimi-code"), ("thinking", "image_in", "video_in"))
 # Where the environment goes before the file: address and key, by the type of the provider.
 _NAMES = {
     "kimi": ("KIMI_BASE_URL", "KIMI_API_KEY"),
@@ -58,12 +60,14 @@ class LoopControl(msgspec.Struct, frozen=True):
     max_steps_per_turn: int | None = None
     max_steps_per_run: int | None = None  # its older name
     max_retries_per_step: int | None = None
+    max_ralph_iterations: int = 0
 
 
 class KimiConfig(msgspec.Struct, frozen=True):
     default_model: str = ""
     default_thinking: bool = False
     default_yolo: bool = False
+    default_plan_mode: bool = False
     models: dict[str, KimiModel] = {}
     providers: dict[str, KimiProvider] = {}
     loop_control: LoopControl = LoopControl()
@@ -137,6 +141,18 @@ def choose(
     return chosen
 
 
+def with_attempts(chosen: Chosen, attempts: int | None, environment: Mapping[str, str]) -> Chosen:
+    """As often as the command line says, whatever the files say; the first attempt counts as one."""
+    if attempts is None:
+        return chosen
+    from quintet.providers.well_known import found_providers
+
+    config = chosen.config
+    known = found_providers(environment, ()) | config.providers
+    bounded = {name: replace(provider, max_retries=attempts - 1) for name, provider in known.items()}
+    return replace(chosen, config=replace(config, providers=bounded))
+
+
 def _of_environment(kimi: KimiConfig, environment: Mapping[str, str], model: str) -> KimiModel | None:
     """Without a file the environment alone can name a model."""
     if kimi.given or model or not (environment.get("KIMI_BASE_URL") and environment.get("KIMI_MODEL_NAME")):
@@ -165,7 +181,7 @@ def _chosen(
     over = replace(
         config,
         providers={**config.providers, name: settings},
-        models={**config.models, reference: _model(kimi, entry, thinking=thinking)},
+        models={**config.models, reference: _model(kimi, entry, settings.kind, thinking=thinking)},
     )
     return Chosen(reference, config=over)
 
@@ -194,12 +210,15 @@ def _settings(kimi: KimiConfig, provider: KimiProvider, env: Mapping[str, str]) 
     )
 
 
-def _model(kimi: KimiConfig, entry: KimiModel, *, thinking: bool | None) -> ModelSettings:
-    able = entry.capabilities or ()
+def _model(kimi: KimiConfig, entry: KimiModel, kind: ProviderKind, *, thinking: bool | None) -> ModelSettings:
+    able = {*(entry.capabilities or ()), *_BY_NAME.get(entry.model, ())}
     thinks = kimi.default_thinking if thinking is None else thinking
     return ModelSettings(
         context_window=entry.max_context_size or None,
         vision="image_in" in able,
+        # Kimi has no word for sound: it gives it to any model whose wire has a form for it, and so it is here.
+        audio=kind in (ProviderKind.OPENAI_CHAT, ProviderKind.SCRIPTED),
+        video="video_in" in able,
         reasoning="always_thinking" in able or ("thinking" in able and thinks),
     )
 

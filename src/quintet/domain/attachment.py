@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from quintet.domain.item import ImagePart
+from quintet.domain.item import Media
 
 
 class Attachment(msgspec.Struct, frozen=True):
     shown: str  # its path, as people and models read it
     size: int  # in bytes
     text: str = ""
-    image: ImagePart | None = None  # else it is a text
+    media: Media | None = None  # a picture, sound or a video; else it is a text

@@ -16,9 +16,10 @@ from quintet.domain.grant import Grant
 from quintet.domain.hook import HookAction, HookEvent
 from quintet.domain.ids import event_id
 from quintet.domain.interaction import Decision, Interaction
-from quintet.domain.item import Item, ResultStatus
+from quintet.domain.item import Item, MediaPart, ResultStatus
 from quintet.domain.memory import Recall
 from quintet.domain.model import Finish, Usage
+from quintet.domain.notice import Notice
 from quintet.domain.project import Project
 from quintet.domain.thread import Thread
 from quintet.domain.tool import Effect, Todo
@@ -53,6 +54,7 @@ class ThreadUpdated(Payload, frozen=True):
     agent: str | None = None
     model: str | None = None
     plan_mode: bool | None = None
+    directories: tuple[str, ...] | None = None  # all of them, in place of those before
     metadata: dict[str, Any] | None = None  # laid over what is there; a key set to null goes
     thread: Thread | None = None  # as it stands afterwards, which the journal adds
 
@@ -149,6 +151,14 @@ class ReasoningDelta(Delta, frozen=True):
     text: str
 
 
+class MediaDelta(Delta, frozen=True):
+    """Not a piece: whatever the model sends that is no text comes whole, in its place among the pieces."""
+
+    item: str
+    index: int
+    part: MediaPart
+
+
 class ToolInputDelta(Delta, frozen=True):
     item: str
     index: int
@@ -171,6 +181,8 @@ class ToolCalled(Payload, frozen=True):
     item: str
     call_id: str
     name: str
+    spelled: str = ""  # the name the model called it by, where that is another
+    fed: bool = False  # the first of its input came with it: the next delta has it
 
 
 class ToolStarted(Payload, frozen=True):
@@ -277,6 +289,32 @@ class MemoryRecalled(Payload, frozen=True):
     recall: Recall
 
 
+class NoticePosted(Payload, frozen=True):
+    """Something has happened beside the thread's turns. Whoever knows of it says it; no turn need run."""
+
+    notice: Notice
+
+
+class NoticeGiven(Payload, frozen=True):
+    """The model reads it with its next step; committed together with the item that tells it."""
+
+    notice: Notice
+    item: str
+
+
+class AsideAsked(Payload, frozen=True):
+    """A question beside the thread: neither it nor its answer becomes an item."""
+
+    id: str
+    question: str
+
+
+class AsideAnswered(Payload, frozen=True):
+    id: str
+    answer: str = ""
+    error: ErrorInfo | None = None  # why there is none
+
+
 class TodoUpdated(Payload, frozen=True):
     todos: tuple[Todo, ...]
 
@@ -345,6 +383,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("item.added", ItemAdded, FACT, leased=True),
     Kind("text.delta", TextDelta, DELTA, leased=True),
     Kind("reasoning.delta", ReasoningDelta, DELTA, leased=True),
+    Kind("media.delta", MediaDelta, DELTA, leased=True),
     Kind("tool.input_delta", ToolInputDelta, DELTA, leased=True),
     Kind("tool.output_delta", ToolOutputDelta, DELTA, leased=True),
     Kind("tool.called", ToolCalled, FACT, leased=True),
@@ -359,6 +398,10 @@ KINDS: tuple[Kind, ...] = (
     Kind("command.settled", CommandSettled, FACT, leased=False),
     Kind("hook.triggered", HookTriggered, FACT, leased=False, audited=True),
     Kind("hook.resolved", HookResolved, FACT, leased=False, audited=True),
+    Kind("notice.posted", NoticePosted, FACT, leased=False),
+    Kind("notice.given", NoticeGiven, FACT, leased=True),
+    Kind("aside.asked", AsideAsked, FACT, leased=True),
+    Kind("aside.answered", AsideAnswered, FACT, leased=True),
     Kind("memory.recalled", MemoryRecalled, FACT, leased=True),
     Kind("todo.updated", TodoUpdated, FACT, leased=True),
     Kind("checkpoint.made", CheckpointMade, FACT, leased=True),
@@ -398,6 +441,14 @@ class Gap(msgspec.Struct, frozen=True):
     from_seq: int
     to_seq: int
     signals: bool = False
+
+
+class EventPage(msgspec.Struct, frozen=True):
+    """Some of the events after a cursor. Few, or none, does not mean that there are no more."""
+
+    events: list[Event]
+    through: int  # the next page begins behind this number
+    more: bool
 
 
 class Marks(msgspec.Struct, frozen=True):

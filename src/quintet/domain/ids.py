@@ -15,7 +15,25 @@ _lock = threading.Lock()
 _last = 0
 
 PREFIXES = frozenset(
-    {"thr", "trn", "itm", "evt", "int", "grt", "job", "prj", "prf", "agt", "stp", "chk", "cmd", "own", "cal"}
+    {
+        "thr",
+        "trn",
+        "itm",
+        "evt",
+        "int",
+        "grt",
+        "job",
+        "prj",
+        "prf",
+        "agt",
+        "stp",
+        "chk",
+        "cmd",
+        "own",
+        "cal",
+        "ntc",
+        "asd",
+    }
 )
 
 

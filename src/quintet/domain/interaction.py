@@ -9,7 +9,7 @@ import msgspec
 
 from quintet.domain.grant import GrantOffer
 from quintet.domain.hook import HookEvent
-from quintet.domain.item import ResultStatus
+from quintet.domain.item import Media, ResultStatus, named
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Effect
 
@@ -81,7 +81,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     at_ms: int
     reason: str = ""  # person's words, or timeout / cancelled / interrupted / shutdown / fail
     answers: tuple[tuple[str, ...], ...] = ()  # one tuple of chosen labels per question
-    result: dict[str, Any] = {}  # of an external call: {"text": …, "is_error": …}
+    result: dict[str, Any] = {}  # of an external call: {"text": …, "is_error": …, "media": …}
     grant: str = ""  # the grant made together with this decision
     ends_turn: bool = False  # a no to more than this call: the turn rests, and the person speaks next
 
@@ -101,13 +101,19 @@ class Interaction(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 UNTRUSTED_RESULT_LIMIT = 200_000  # characters a client's own tool may return
+UNTRUSTED_MEDIA_LIMIT = 28_000_000  # and of pictures, sound and videos in base64: some 20 MiB
 
 
-def client_result(decision: Decision) -> tuple[ResultStatus, str]:
+def client_result(decision: Decision) -> tuple[ResultStatus, str, tuple[Media, ...]]:
     """What an answered ExternalCall means to the model; the same whether the asker lived to hear it or not."""
     if decision.verdict is not Verdict.ANSWER:
-        return ResultStatus.ERROR, f"The client did not run this tool ({decision.reason})."
+        return ResultStatus.ERROR, f"The client did not run this tool ({decision.reason}).", ()
     text = str(decision.result.get("text", ""))
     if len(text) > UNTRUSTED_RESULT_LIMIT:
         text = f"{text[:UNTRUSTED_RESULT_LIMIT]}\n[cut: the client returned {len(text)} characters]"
-    return ResultStatus.ERROR if decision.result.get("is_error") else ResultStatus.OK, text
+    media = msgspec.convert(decision.result.get("media", ()), tuple[Media, ...])
+    if sum(len(part.data) for part in media) > UNTRUSTED_MEDIA_LIMIT:
+        words = [text, *map(named, media), "[left out: together they are larger than 20 MiB]"]
+        text = "\n".join(filter(None, words))
+        media = ()
+    return ResultStatus.ERROR if decision.result.get("is_error") else ResultStatus.OK, text, media

@@ -17,6 +17,12 @@ class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
 
 
+class MediaKind(StrEnum):
+    IMAGE = "image"
+    AUDIO = "audio"
+    VIDEO = "video"
+
+
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
     attached: Attached | None = None
@@ -26,9 +32,41 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     media_type: str
     data: str  # base64
     attached: Attached | None = None
+    label: str = ""  # by which whoever gave it tells it from others
+
+    @property
+    def kind(self) -> MediaKind:
+        return MediaKind.IMAGE
 
 
-Part = TextPart | ImagePart
+class MediaPart(msgspec.Struct, frozen=True, tag="media", omit_defaults=True):
+    """Sound or a moving picture; of what a model sends, a still one too."""
+
+    kind: MediaKind
+    url: str  # a data URI that holds all of it in base64, or an address that its model's server knows
+    attached: Attached | None = None
+    label: str = ""
+
+    @property
+    def media_type(self) -> str:
+        """Empty where only an address is known."""
+        return self._data_uri()[0]
+
+    @property
+    def data(self) -> str:
+        """In base64; empty where only an address is known."""
+        return self._data_uri()[1]
+
+    def _data_uri(self) -> tuple[str, str]:
+        scheme, _, rest = self.url.partition(":")
+        about, comma, data = rest.partition(",")
+        return (about.partition(";")[0], data) if scheme.lower() == "data" and comma else ("", "")
+
+
+Media = ImagePart | MediaPart
+Part = TextPart | Media
+_NOUNS = {MediaKind.IMAGE: "an image", MediaKind.AUDIO: "sound", MediaKind.VIDEO: "a video"}
+_ADDRESS_SHOWN = 200
 
 
 def named_image(media_type: str, data: str, name: object) -> ImagePart:
@@ -47,11 +85,13 @@ class ResultStatus(StrEnum):
 class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
     parts: tuple[Part, ...]
     steered: bool = False
+    notice: str = ""  # which notice it tells the model; nobody has said it
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", omit_defaults=True):
     text: str
     partial: bool = False  # the model was cut off; what came is kept and marked
+    sent: MediaPart | None = None  # what it sent instead of words; the text then only names it
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
@@ -77,7 +117,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=T
     display: tuple[dict[str, Any], ...] = ()
     changed_files: tuple[str, ...] = ()
     diff: str = ""
-    images: tuple[ImagePart, ...] = ()  # what the model gets to see beside the text
+    images: tuple[Media, ...] = ()  # what the model gets to see beside the text, also moving, or to hear
 
 
 class Summary(msgspec.Struct, frozen=True, tag="summary"):
@@ -129,11 +169,23 @@ def spoken(parts: Iterable[Part]) -> str:
 def shown(parts: Sequence[Part]) -> str:
     """What was said, for people: what was attached is named and not told."""
     files = [f"[attached: {p.attached.name or 'data'}]" for p in parts if isinstance(p, TextPart) and p.attached]
-    return "\n".join([spoken(parts), *files])
+    # What has a name of its own comes behind a text that says it.
+    nameless = [named(p) for p in parts if not isinstance(p, TextPart) and not (p.attached and p.attached.name)]
+    return "\n".join([spoken(parts), *files, *nameless])
+
+
+def named(part: Media) -> str:
+    """What it is, in words, wherever it cannot be shown itself."""
+    what = _NOUNS[part.kind]
+    if not part.data and isinstance(part, MediaPart) and not part.media_type:
+        return f"[{what} at {part.url[:_ADDRESS_SHOWN]}]"
+    return f"[{what}, {part.media_type}, {len(part.data) * 3 // 4} bytes]"
 
 
 def speaker(body: Body) -> str:
     """Who says it, in a word for people."""
+    if isinstance(body, UserMessage) and body.notice:
+        return "notice"
     words: dict[type, str] = {
         UserMessage: "you",
         AssistantMessage: "assistant",

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.item import Item
+from quintet.domain.item import Item, MediaKind, MediaPart
 from quintet.domain.tool import ToolSpec
 
 
@@ -46,6 +46,11 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     thoughts_in_limit: bool = False  # a limit of output counts thoughts too
     summarises: bool = True  # False: no language model, there is no sense in asking it for a summary
     fallback: tuple[str, ...] = ()  # references to try in this order when it cannot answer
+    audio: bool = False
+    video: bool = False
+
+    def takes(self, kind: MediaKind) -> bool:
+        return {MediaKind.IMAGE: self.vision, MediaKind.AUDIO: self.audio, MediaKind.VIDEO: self.video}[kind]
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
@@ -73,6 +78,7 @@ class ToolStart(msgspec.Struct, frozen=True, gc=False):
 
     call_id: str
     name: str
+    fed: bool = False  # the first of its input came with it and is the next chunk
 
 
 class ToolInput(msgspec.Struct, frozen=True, gc=False):
@@ -80,6 +86,12 @@ class ToolInput(msgspec.Struct, frozen=True, gc=False):
 
     call_id: str
     text: str
+
+
+class MediaChunk(msgspec.Struct, frozen=True):
+    """A picture, sound or a moving picture in the answer: whole, where words come in pieces."""
+
+    part: MediaPart
 
 
 class UsageChunk(msgspec.Struct, frozen=True):
@@ -102,4 +114,4 @@ class RetryChunk(msgspec.Struct, frozen=True):
     status: int | None = None  # what the provider answered, where it answered
 
 
-Chunk = TextChunk | ReasoningChunk | ToolStart | ToolInput | UsageChunk | FinishChunk | RetryChunk
+Chunk = TextChunk | ReasoningChunk | MediaChunk | ToolStart | ToolInput | UsageChunk | FinishChunk | RetryChunk

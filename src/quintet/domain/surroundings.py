@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from quintet.domain.shown import shown_line
+
 
 class Instructions(msgspec.Struct, frozen=True):
     """A file somebody wrote for agents, such as AGENTS.md."""
@@ -27,3 +29,11 @@ class Surroundings(msgspec.Struct, frozen=True):
     instructions: tuple[Instructions, ...] = ()
     skills: tuple[SkillLine, ...] = ()
     left_out: tuple[str, ...] = ()  # what there was no room for, in words
+
+
+def with_directories(around: Surroundings, directories: tuple[str, ...]) -> Surroundings:
+    """A person has added these to what is worked on."""
+    if not directories:
+        return around
+    told = ("part of the workspace, too", ", ".join(map(shown_line, directories)))
+    return msgspec.structs.replace(around, facts=(*around.facts, told))

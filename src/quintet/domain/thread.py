@@ -8,6 +8,7 @@ import msgspec
 
 from quintet.domain.compaction import CompactionRecord
 from quintet.domain.memory import Recall
+from quintet.domain.notice import Notice
 from quintet.domain.turn import TurnState
 from quintet.domain.view import View
 
@@ -19,6 +20,7 @@ class ThreadSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     agent: str = ""
     model: str = ""  # "provider/model", empty = the runner's default
     plan_mode: bool = False
+    directories: tuple[str, ...] = ()  # beside the workspace, added by a person: absolute, without links
 
 
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,6 +48,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, Any] = {}  # a client's own notes; nothing here reads them
     ended_as: TurnState | None = None  # how its last turn ended
     forked_at: int = 0  # the last item that was copied
+    notices: tuple[Notice, ...] = ()  # posted, and not given to the model yet
 
 
 class ThreadQuery(msgspec.Struct, frozen=True):

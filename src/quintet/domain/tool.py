@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.item import ImagePart, ResultStatus
+from quintet.domain.item import Media, ResultStatus
 from quintet.domain.turn import Mode
 
 RESULT_LIMIT = 64_000
@@ -52,6 +52,7 @@ class CallScope(msgspec.Struct, frozen=True):
     mode: Mode = Mode.ASK
     confine: Confine = Confine.AUTO
     planning: bool = False  # the thread is in plan mode
+    directories: tuple[str, ...] = ()  # the thread's, beside its workspace
 
 
 class Prepared(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,8 +82,9 @@ class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     display: tuple[dict[str, Any], ...] = ()
     changed_files: tuple[str, ...] = ()
     diff: str = ""
-    images: tuple[ImagePart, ...] = ()
+    images: tuple[Media, ...] = ()
     limit: int = RESULT_LIMIT  # characters of the text that the model gets at once; the whole of it is kept
+    facts: dict[str, Any] = {}  # for whoever says it in other words (engine/spelling.py); not kept
 
 
 class Todo(msgspec.Struct, frozen=True):

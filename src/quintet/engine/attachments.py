@@ -12,12 +12,17 @@ import msgspec
 
 from quintet.domain.attachment import Attachment
 from quintet.domain.errors import Invalid
-from quintet.domain.item import Attached, Part, TextPart
+from quintet.domain.item import Attached, MediaKind, Part, TextPart
 from quintet.domain.model import ModelInfo
 from quintet.domain.ports import AttachableFiles
 
 MOST = 20  # files with one message
 MOST_BYTES = 20 * 1024 * 1024  # of all of them
+_KINDS = {
+    MediaKind.IMAGE: ("an image", "images"),
+    MediaKind.AUDIO: ("a sound recording", "sound"),
+    MediaKind.VIDEO: ("a video", "videos"),
+}
 _TAG = re.compile(r"<(?=\s*/?\s*attached-file)", re.IGNORECASE)
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -39,9 +44,10 @@ class Attachments:
             if taken > MOST_BYTES:
                 words = f"The attached files are larger than {MOST_BYTES // 1024 // 1024} MiB together."
                 raise Invalid(words, next_step="Attach fewer of them to one message.")
-            if found.image is not None and not model.vision:
+            if found.media is not None and not model.takes(found.media.kind):
+                one, many = _KINDS[found.media.kind]
                 raise Invalid(
-                    f"{found.shown} is an image, and {model.reference} takes no images.",
+                    f"{found.shown} is {one}, and {model.reference} takes no {many}.",
                     next_step="Choose a model that does (`quintet models` tells which), or leave it out.",
                 )
             parts += _parts(found)
@@ -49,12 +55,12 @@ class Attachments:
 
 
 def _parts(found: Attachment) -> list[Part]:
-    """A text is marked and names its file; a mark inside it cannot end it. An image comes behind its name."""
+    """A text is marked and names its file; a mark inside it cannot end it. What is no text comes behind its name."""
     name = _TAG.sub("(", msgspec.json.encode(found.shown).decode())
-    if found.image is not None:
-        words = f"[attached image {name}: {found.image.media_type}, {found.size} bytes]"
-        image = msgspec.structs.replace(found.image, attached=_attached(found, found.image.media_type))
-        return [TextPart(words, Attached(name=found.shown)), image]
+    if found.media is not None:
+        words = f"[attached {found.media.kind} {name}: {found.media.media_type}, {found.size} bytes]"
+        media = msgspec.structs.replace(found.media, attached=_attached(found, found.media.media_type))
+        return [TextPart(words, Attached(name=found.shown)), media]
     text = _TAG.sub("(", found.text)
     end = "" if text.endswith("\n") else "\n"
     return [TextPart(f"<attached-file path={name}>\n{text}{end}</attached-file>", _attached(found, "text/plain"))]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from quintet.domain.event import ThreadUpdated, TodoUpdated, ToolOutputDelta
 from quintet.domain.interaction import QuestionItem
-from quintet.domain.item import ToolCall
+from quintet.domain.item import MediaKind, ToolCall
 from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import Confine, Prepared, Todo
 from quintet.domain.turn import Mode
@@ -17,6 +17,7 @@ from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable
 from quintet.engine.subagents import Subagents
+from quintet.engine.subscription import facts
 
 
 class CallContext:
@@ -32,6 +33,7 @@ class CallContext:
         prepared: Prepared,
     ) -> None:
         self.cwd = prepared.cwd or running.thread.settings.cwd
+        self.directories = running.thread.settings.directories
         self.thread = running.thread.id
         self.call_id = call.call_id
         self._feed = feed
@@ -52,6 +54,10 @@ class CallContext:
     @property
     def confine(self) -> Confine:
         return self._running.starter.confine
+
+    def takes(self, kind: MediaKind) -> bool:
+        models = self._running.models
+        return models is not None and models.info.takes(kind)
 
     def emit_output(self, stream: str, text: str) -> None:
         if stream not in self._streams:
@@ -79,6 +85,13 @@ class CallContext:
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         return await self._clearance.ask_person(self.call_id, questions)
 
+    async def read_todos(self) -> Sequence[Todo]:
+        found: tuple[Todo, ...] = ()
+        async for event in facts(self._feed.journal, 0, self._running.thread.root):
+            if isinstance(event.payload, TodoUpdated) and event.thread == self.thread:
+                found = event.payload.todos
+        return found
+
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         await self._feed.say(self._lease, TodoUpdated(tuple(todos)))
 
@@ -92,3 +105,12 @@ class CallContext:
             self.child = child
 
         return await self._subagents.work(self._running, self.call_id, assignment, known)
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        return await self._subagents.look(self._running, thread, wait_s)
+
+    async def children_at_work(self) -> Sequence[Report]:
+        return [await self._subagents.look(self._running, thread, 0.0) for thread in tuple(self._running.children)]
+
+    async def stop_child(self, thread: str) -> Report:
+        return await self._subagents.stop(self._running, thread)

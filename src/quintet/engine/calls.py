@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.errors import STORAGE_ERRORS, Drifted, as_quintet_error
+from quintet.domain.errors import STORAGE_ERRORS, Drifted, Invalid, as_quintet_error
 from quintet.domain.event import AnyPayload, CheckpointSettled, ItemAdded, ToolFinished, ToolStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import Item, ResultStatus, ToolCall, ToolResult, tool_of
 from quintet.domain.ports import Results, Tool
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
+from quintet.engine.agreement import refusal
 from quintet.engine.call_context import CallContext
 from quintet.engine.capping import Capping, cut
 from quintet.engine.checkpoints import HASTE_S, Checkpoints, Guarded
@@ -55,6 +56,24 @@ class Calls:
         self._outcomes: dict[str, tuple[ToolOutcome, int]] = {}  # what came of a call, and how long it took
         self._guarded: dict[str, Guarded] = {}  # whose files were put aside
         self._settled: dict[str, CheckpointSettled] = {}  # what they have changed, not in the journal yet
+
+    async def agree(self) -> None:
+        """To words that are not the person's own, where the turn brings some: judged and asked like the call that would
+        read them. Raises Denied."""
+        needed = self._running.starter.agreement
+        if needed is None:
+            return
+        name = self._running.starter.spellings.name_of(needed.tool)
+        call = ToolCall("", name, msgspec.json.encode(needed.arguments).decode())
+        try:
+            prepared, spec, _ = await self._prepare(call)
+            if needed.digest not in prepared.content:
+                raise Refused("It has changed since it was called.")
+            await self._clearance.of(call, spec, msgspec.structs.replace(prepared, title=needed.title))
+        except (Refused, Invalid) as error:
+            raise refusal(needed, str(error)) from None
+        except TurnEnds as ends:
+            raise ends.error from None
 
     def expect(self, calls: Sequence[ToolCall]) -> None:
         """The model has asked for these: from now on each gets a result, whatever happens."""
@@ -219,7 +238,8 @@ class Calls:
         cwd = running.thread.settings.cwd
         if tool is None:
             return Prepared(call.name, arguments, cwd=cwd), spec, None
-        scope = CallScope(cwd, running.thread.id, running.mode, starter.confine, running.planning)
+        added = running.thread.settings.directories
+        scope = CallScope(cwd, running.thread.id, running.mode, starter.confine, running.planning, added)
         return await tool.prepare(arguments, scope), spec, tool
 
     def _keep(self, call: ToolCall, outcome: ToolOutcome, begun_s: float) -> None:

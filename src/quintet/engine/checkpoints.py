@@ -26,6 +26,7 @@ from quintet.engine.stories import BACKGROUND
 
 HASTE_S = 0.3  # what a cancelled turn waits at most for its calls to be compared
 NAMELESS = "a file whose name holds a secret was changed; it is not recorded"
+BESIDE = "what commands do in directories that were added to the workspace is not recorded"
 DAY_MS = 86_400_000
 BEAT_S = 0.1  # how often a call is said to run still
 
@@ -71,6 +72,8 @@ class Checkpoints:
         except Exception as error:
             why = f"nothing could be put aside before it ({as_quintet_error(error).message})"
             secured = Secured(directory, partial=(why,))
+        if paths is None and running.thread.settings.directories:
+            secured = msgspec.structs.replace(secured, partial=(*secured.partial, BESIDE))
         guarded = Guarded(call, running, secured, paths)
         guarded.background = prepared.arguments.get("background") is True
         self._living.append(guarded)

@@ -76,6 +76,8 @@ class Clearance:
                 if await self._use(verdict.grants, used):
                     return Cleared(verdict.rule)
                 continue
+            if self._begins_alone(verdict, prepared):
+                return Cleared("nobody is at hand, and nothing else would be asked")
             decision = await self._ask(call, spec, prepared, verdict, drifted=drifted)
             if decision.verdict is Verdict.ALLOW:
                 # The mode may have been tightened while the question was open; a yes does not reach beyond it.
@@ -90,6 +92,12 @@ class Clearance:
             if decision.ends_turn and self._running.above is None:
                 self._running.rests = True
             raise Refused(f"{_denial(decision)} {fix if decision.by == ENGINE else ''}".strip(), ResultStatus.DENIED)
+
+    def _begins_alone(self, verdict: PolicyVerdict, prepared: Prepared) -> bool:
+        """A plan put forward where its person has left and lets everything in it be done. A rule still asks."""
+        running = self._running
+        free = not running.starter.attended and running.loosest is Mode.ALLOW
+        return free and bool(prepared.plan) and verdict.rule == prepared.always_ask
 
     def _refused(self, verdict: PolicyVerdict, prepared: Prepared) -> Refused:
         if self._running.planning and verdict.rule == f"mode {Mode.READ_ONLY}":
@@ -168,10 +176,12 @@ class Clearance:
     async def external(self, call: ToolCall) -> ToolOutcome:
         """Let the client that started the turn run its own tool."""
         decision = await self._interact(call.call_id, ExternalCall(call.name, call.input))
-        status, text = client_result(decision)
-        return ToolOutcome(text, status)
+        status, text, media = client_result(decision)
+        return ToolOutcome(text, status, images=media)
 
     async def ask_person(self, call_id: str, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
+        if not self._running.starter.attended:
+            return None
         decision = await self._interact(call_id, Question(tuple(questions)))
         if _nobody_there(decision):
             raise TurnEnds(

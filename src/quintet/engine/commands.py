@@ -1,4 +1,4 @@
-"""Commands a person types at the head of an input: `/clear`, `/compact keep the plan`, `/skill:review`.
+"""Commands a person types at the head of an input: `/clear`, `/compact keep the plan`, `/flow:review`.
 
 What there is and what a text means; each protocol carries them out in its own order of events. Not the commands of a
 turn's inbox, and no shell.
@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from quintet.engine.flows import FlowToRun
 
 _CALL = re.compile(r"\s*/([A-Za-z0-9_-]+(?::[A-Za-z0-9._-]+)*)(?:\s+|$)(.*)", re.DOTALL)
 
@@ -29,7 +33,14 @@ class Deed(StrEnum):
     CLEAR = "clear"
     COMPACT = "compact"
     PLAN = "plan"
+    YOLO = "yolo"
+    AFK = "afk"
+    ADD_DIR = "add-dir"
+    EXPORT = "export"
+    IMPORT = "import"
+    FLOW = "flow"  # its chart is walked, each node an input of its own
     HELP = "help"
+    ASIDE = "aside"
 
 
 async def _nothing(words: str) -> str:
@@ -42,6 +53,7 @@ class Named(msgspec.Struct, frozen=True):
     deed: Deed
     aliases: tuple[str, ...] = ()
     input: Callable[[str], Awaitable[str]] = _nothing  # of Deed.ASK: what the model is told, with the words behind it
+    flow: Callable[[], Awaitable[FlowToRun]] | None = None  # of Deed.FLOW
 
 
 async def _init(words: str) -> str:
@@ -52,7 +64,13 @@ BUILT_IN = (
     Named("init", "Look at the project and write an AGENTS.md for it", Deed.ASK, input=_init),
     Named("compact", "Summarise the older part of the conversation; words behind it say what matters", Deed.COMPACT),
     Named("clear", "Let the model begin afresh, with nothing of the conversation", Deed.CLEAR, ("reset",)),
-    Named("plan", "Plan without changing anything: /plan on, /plan off, or the other one", Deed.PLAN),
+    Named("plan", "Plan without changing anything: on, off, or the other one; view or clear the last plan", Deed.PLAN),
+    Named("yolo", "Let actions be done without being asked about, or end that", Deed.YOLO),
+    Named("afk", "As /yolo, and questions of the model are dismissed, since nobody is there; or end that", Deed.AFK),
+    Named("add-dir", "Let a directory be worked in beside this one; alone it lists them", Deed.ADD_DIR),
+    Named("export", "Write the conversation as Markdown, into the working directory or where you say", Deed.EXPORT),
+    Named("import", "Give the model a text file, or what was said in another session", Deed.IMPORT),
+    Named("btw", "Ask something beside the work: nothing of it is kept, and no tool is used", Deed.ASIDE),
     Named("help", "List these commands", Deed.HELP),
 )
 

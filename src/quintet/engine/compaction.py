@@ -6,7 +6,7 @@ beside them (the instructions of agent, project and person) is no part of this a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -30,7 +30,7 @@ from quintet.engine.context import Context
 from quintet.engine.cut import Cut, cut
 from quintet.engine.feed import Feed
 from quintet.engine.files_seen import files_lines
-from quintet.engine.gauge import CHARACTERS_A_TOKEN, SHARE, Gauge, Room, rough_items
+from quintet.engine.gauge import CHARACTERS_A_TOKEN, SHARE, Gauge, Room, rough_items, text_tokens
 from quintet.engine.retelling import instructions, retold
 from quintet.engine.running import RunningTurn
 from quintet.engine.summariser import Summariser
@@ -136,9 +136,7 @@ class Compaction:
         before = self._gauge.tokens(self._request())
         chosen = self._cut(resting=reason == REQUESTED)
         if chosen is None:
-            self._failure = Invalid(
-                "There is nothing to compact in this thread.", next_step="Go on; it is compacted when it grows."
-            )
+            self._failure = _nothing(self._context.seen())
             return False
         if not self._models.info.summarises:
             self._failure = _no_language_model(self._models.model)
@@ -171,6 +169,8 @@ class Compaction:
         keep = int(KEPT * (min(self._gauge.rough(room.window), size) if room else size))
         if (wanted := self._running.starter.keep_recent) is not None:
             keep = wanted if room is None else min(wanted, self._gauge.rough(room.threshold) // 2)
+        if resting:
+            keep = max(keep, self._running.starter.keep_least)
         return cut(seen, keep, first=context.first_kept, turn=turn, resting=resting)
 
     def _summary_request(self, chosen: Cut, reason: str, wishes: str) -> ModelRequest:
@@ -246,6 +246,15 @@ def _no_language_model(model: str) -> QuintetError:
     return Invalid(
         f"{model} is no language model and cannot summarise; nothing was changed.",
         next_step="Connect a model (docs/howto/connect-a-model.md), then choose it: `-m`, or `/model` in chat.",
+    )
+
+
+def _nothing(seen: Sequence[Item]) -> QuintetError:
+    """There is a summary only, or so little that it is left as it is: then with its size."""
+    told = [item for item in seen if not isinstance(item.body, Summary)]
+    size = {"text_tokens": text_tokens(seen)} if told else {}
+    return Invalid(
+        "There is nothing to compact in this thread.", next_step="Go on; it is compacted when it grows.", **size
     )
 
 

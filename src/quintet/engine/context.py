@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from quintet.domain.item import Damaged, Item, ResultStatus, ToolCall, ToolResult
+from quintet.domain.item import Damaged, Item, MediaKind, ResultStatus, ToolCall, ToolResult
 from quintet.domain.ports import Journal
 from quintet.domain.view import View, ViewReason, changed
 from quintet.engine.gauge import rough_item, rough_items
@@ -93,7 +93,8 @@ def left_out(items: Sequence[Item], budget: int) -> frozenset[int]:
 
 def _note_of(item: Item) -> Item:
     assert isinstance(item.body, ToolResult)
-    images = f" and {len(item.body.images)} images" if item.body.images else ""
+    noun = "images" if all(part.kind is MediaKind.IMAGE for part in item.body.images) else "images or recordings"
+    images = f" and {len(item.body.images)} {noun}" if item.body.images else ""
     note = f"[result of {len(item.body.text):,} characters{images} left out to save room]"
     return replace(item, body=replace(item.body, text=note, images=(), display=(), diff=""))
 

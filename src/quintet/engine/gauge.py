@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from quintet.domain.item import Body, ImagePart, Item, Part, Reasoning, ToolCall, ToolResult, UserMessage
+from quintet.domain.item import Body, Item, MediaKind, Part, Reasoning, TextPart, ToolCall, ToolResult, UserMessage
 from quintet.domain.model import ModelInfo, ModelRequest, Usage
 
 CHARACTERS_A_TOKEN = 4
 ITEM_TOKENS = 8  # what a wire wraps around each item
-IMAGE_TOKENS = 1_500
+# However long or large: how many bytes a second of it takes says little about how many tokens it is.
+MEDIA_TOKENS = {MediaKind.IMAGE: 1_500, MediaKind.AUDIO: 1_500, MediaKind.VIDEO: 10_000}
 LOWEST_FACTOR = 0.5  # a provider that counts less than that leaves something out
 SHARE = 0.8  # of the room for input: where compaction begins
 
@@ -60,6 +61,11 @@ def rough_request(request: ModelRequest) -> int:
     return 1 + rough_items(request.items) + (len(request.instructions) + tools) // CHARACTERS_A_TOKEN
 
 
+def text_tokens(items: Sequence[Item]) -> int:
+    """Of what was said and read alone, without what a wire wraps around it."""
+    return sum(map(_characters, items)) // CHARACTERS_A_TOKEN
+
+
 def rough_items(items: Sequence[Item]) -> int:
     return sum(rough_item(item.body) for item in items)
 
@@ -71,12 +77,22 @@ def rough_item(body: Body) -> int:
         case ToolCall(call_id=call_id, name=name, input=given):
             return ITEM_TOKENS + (len(call_id) + len(name) + len(given)) // CHARACTERS_A_TOKEN
         case ToolResult(text=text, images=images):
-            return ITEM_TOKENS + len(text) // CHARACTERS_A_TOKEN + IMAGE_TOKENS * len(images)
+            return ITEM_TOKENS + len(text) // CHARACTERS_A_TOKEN + sum(map(_rough_part, images))
         case Reasoning(text=text, signature=signature):
             return ITEM_TOKENS + (len(text) + len(signature)) // CHARACTERS_A_TOKEN
         case _:
             return ITEM_TOKENS + len(body.text) // CHARACTERS_A_TOKEN
 
 
+def _characters(item: Item) -> int:
+    match item.body:
+        case UserMessage(parts=parts):
+            return sum(len(part.text) for part in parts if isinstance(part, TextPart))
+        case ToolCall() | Reasoning():
+            return 0
+        case body:
+            return len(body.text)
+
+
 def _rough_part(part: Part) -> int:
-    return IMAGE_TOKENS if isinstance(part, ImagePart) else len(part.text) // CHARACTERS_A_TOKEN
+    return len(part.text) // CHARACTERS_A_TOKEN if isinstance(part, TextPart) else MEDIA_TOKENS[part.kind]

@@ -15,6 +15,7 @@ from quintet.domain.errors import STORAGE_ERRORS, Denied, QuintetError
 from quintet.domain.hook import HookEvent, HookVerdict
 from quintet.domain.interaction import Approval, Question, Request
 from quintet.domain.item import ResultStatus, TextPart, ToolCall, tool_of
+from quintet.domain.notice import Notice, Severity
 from quintet.domain.tool import ToolOutcome
 from quintet.engine.hooks import AllHooks, TurnHooks
 
@@ -40,7 +41,8 @@ class Moments:
             await self._hooks.fire(HookEvent.THREAD_BEGUN, source, {"source": source})
 
     async def input_given(self) -> HookVerdict:
-        words = "\n".join(part.text for part in self._running.turn.parts if isinstance(part, TextPart))
+        turn = self._running.turn
+        words = turn.aside or "\n".join(part.text for part in turn.parts if isinstance(part, TextPart))
         return await self._hooks.fire(HookEvent.INPUT_GIVEN, "", {"prompt": words})
 
     def steered(self) -> None:
@@ -119,8 +121,15 @@ class Moments:
             kind, title, body = "question", "The model has a question", request.items[0].text
         else:
             return  # a client's, which knows by itself
+        self._notify(kind, title, body, Severity.INFO)
+
+    def noticed(self, notice: Notice) -> None:
+        """The model is told of something. The same way: nothing waits for it."""
+        self._notify(notice.type, notice.title, notice.body, notice.severity, sink="llm")
+
+    def _notify(self, kind: str, title: str, body: str, severity: Severity, **more: str) -> None:
         if self._hooks.due(HookEvent.NOTIFIED, kind):
-            fields = {"notification_type": kind, "title": title, "body": body, "severity": "info"}
+            fields = {"notification_type": kind, "title": title, "body": body, "severity": severity.value, **more}
             self._notices.add(asyncio.ensure_future(self._hooks.fire(HookEvent.NOTIFIED, kind, fields)))
 
     async def close(self) -> None:

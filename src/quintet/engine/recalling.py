@@ -1,7 +1,7 @@
 """Recalling: a turn's dealings with memory. Before it, what comes to mind; after it, what is worth keeping.
 
 A memory that fails or hangs is said to be missing, and the turn goes on. Only turns that somebody talks to have one:
-no subagent, no compaction, nothing headless.
+no subagent, no compaction, no question beside the thread, nothing headless.
 """
 
 from __future__ import annotations
@@ -96,4 +96,5 @@ class Recalling:
 
 
 def _talks(running: RunningTurn) -> bool:
-    return running.starter.remembers and running.above is None and running.compact is None
+    works = running.compact is None and not running.turn.aside
+    return running.starter.remembers and running.above is None and works

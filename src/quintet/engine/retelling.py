@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from quintet.domain.item import (
     AssistantMessage,
     Body,
-    ImagePart,
     Item,
     Reasoning,
     Summary,
+    TextPart,
     ToolCall,
     ToolResult,
     UserMessage,
+    named,
     text_of,
 )
 
@@ -64,9 +65,11 @@ def retold(items: Sequence[Item], room: int) -> str:
 
 def _entry(body: Body) -> str:
     match body:
+        case UserMessage(notice=notice) if notice:
+            return f"## The agent is told\n{_short(text_of(body), ITEM)}"
         case UserMessage(parts=parts):
-            images = sum(isinstance(p, ImagePart) for p in parts)
-            return f"## The person\n{_short(text_of(body), ITEM)}" + (f"\n[{images} images]" if images else "")
+            given = [named(part) for part in parts if not isinstance(part, TextPart)]
+            return "\n".join([f"## The person\n{_short(text_of(body), ITEM)}", *given])
         case AssistantMessage(text=text):
             return f"## The agent\n{_short(text, ITEM)}"
         case ToolCall(name=name, input=given):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from quintet.domain.agent import Agent
 from quintet.domain.command import Command
+from quintet.domain.errors import Denied
 from quintet.domain.subagent import DEEPEST, NOT_BELOW, TOOL
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
 from quintet.domain.turn import Lease, Mode, Turn, TurnState, strictest
 from quintet.engine.agents import CODER, may_use, offering
+from quintet.engine.candidates import Candidates
 from quintet.engine.hooks import AllHooks
 from quintet.engine.moments import Moments
 from quintet.engine.project_policy import ProjectPolicy
@@ -40,16 +42,21 @@ class RunningTurn:
         self.above = above  # the turn whose call this one works for, in the thread above
         self.agent = CODER  # until it is known which one the thread wants
         self.others: tuple[Agent, ...] = ()  # whom it may give work to
+        self.models: Candidates | None = None  # until the turn has chosen
         self.planning = thread.settings.plan_mode  # as it is now: the thread's setting may change while the turn runs
         self._mode = strictest(turn.mode, self.project.mode)
         self._loosest = self._mode  # what no change of mode goes beyond
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model
         self.accepting = 0  # steers whose acceptance is being committed right now
         self.rests = False  # somebody said no and wants to speak next: no further step
+        self.children: dict[str, asyncio.Task[None]] = {}  # by thread: subagents at work in the background
+        self.had_children = False
+        self.refused: Denied | None = None  # one of them wanted what ends the turn where nobody can be asked
         self.closing = False  # the last commit is under way: commands that come now are too late
         self.stopped_as: TurnState | None = None
         self.stop_reason = ""
         self.moments = Moments(hooks, self)
+        self.ask_beside: Callable[[str], None] | None = None  # begin an aside, once the turn is far enough for one
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
 
@@ -58,6 +65,11 @@ class RunningTurn:
         """How much may happen now. In plan mode nothing is changed; after it the turn is what it was before."""
         own = Mode.READ_ONLY if self.planning else self._mode
         return strictest(own, self.above.mode) if self.above else own
+
+    @property
+    def loosest(self) -> Mode:
+        """What it comes to when no plan holds it."""
+        return strictest(self._mode, self.above.loosest) if self.above else self._mode
 
     @property
     def may_delegate(self) -> bool:
@@ -132,6 +144,22 @@ class RunningTurn:
             self._steer_settled.clear()
             await self._steer_settled.wait()
         return list(self.steers)
+
+    async def one_of(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        """Until one of these is over, or a steer has been accepted meanwhile."""
+        self._steer_settled.clear()
+        steered = asyncio.ensure_future(self._steer_settled.wait())
+        try:
+            await asyncio.wait({*tasks, steered}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            steered.cancel()
+
+    async def end_children(self) -> None:
+        """Those in the background. They end before this turn does."""
+        tasks = list(self.children.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
         """From now on nothing is accepted; waits for what is being accepted."""

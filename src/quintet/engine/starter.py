@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 
 from msgspec.structs import replace
 
@@ -12,6 +13,7 @@ from quintet.domain.ports import Models, Tool
 from quintet.domain.principal import Principal
 from quintet.domain.tool import Confine, ToolSpec
 from quintet.domain.turn import Mode
+from quintet.engine.agreement import Agreement
 from quintet.engine.answer_form import AnswerForm
 from quintet.engine.interactions import DEFAULT_TIMEOUT_S, OnAsk
 from quintet.engine.spelling import Spellings
@@ -36,6 +38,7 @@ class Starter:
         max_steps: int = DEFAULT_MAX_STEPS,
         confine: Confine = Confine.AUTO,
         agent: Agent | None = None,
+        subagents: Sequence[Agent] = (),
         compact_at: float | None = None,
         budget: Budget | None = None,
         answer_form: AnswerForm | None = None,
@@ -46,8 +49,11 @@ class Starter:
         remembers: bool = False,
         effort: str = "",
         keep_recent: int | None = None,
+        keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
+        told_late: Callable[[], Awaitable[str]] | None = None,
+        attended: bool = True,
     ) -> None:
         self.principal = principal
         self.models = models
@@ -64,6 +70,7 @@ class Starter:
         self.compact_at = compact_at  # share of the model's room for input; None: the usual one
         self.budget = budget or Budget()
         self.agent = agent  # None: the one the thread's settings name
+        self.subagents = {each.name: each for each in subagents}  # brought along, before others of the same name
         self.answer_form = answer_form  # what the turn's last words must be
         self.withheld = dict(
             withheld or {}
@@ -73,9 +80,19 @@ class Starter:
         self.effort = effort  # how hard a model that can think shall; empty: as it likes
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
         self.told = told  # to the model, beside what everybody tells it
+        self.told_late = told_late  # the same, asked once the turn runs: it may take its time
+        self.attended = attended  # else nobody is there: questions are dismissed, a plan put forward is begun with
+        self.agreement: Agreement | None = None  # to words that go with the input and are somebody else's
         self.compacts = compacts  # by itself, where a thread grows too long
         self.keep_recent = keep_recent  # tokens of the newest items that a compaction leaves; None: a part of the whole
+        self.keep_least = keep_least  # tokens: a thread that is no longer than that is not summarised on request
         self.hooks = tuple(hooks)  # moments at which the client that starts the turn wants to be asked
+
+    def needing(self, agreement: Agreement | None) -> Starter:
+        """The same, for a turn that needs this."""
+        other = copy(self)
+        other.agreement = agreement
+        return other
 
     def has(self, own: str) -> bool:
         """Whether the tool is there, under whichever name."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
+from msgspec.structs import replace
+
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.event import (
     AnyPayload,
     Event,
     ItemAdded,
+    MediaDelta,
     ReasoningDelta,
     StepFinished,
     StepRetried,
@@ -22,11 +25,12 @@ from quintet.domain.event import (
     ToolInputDelta,
 )
 from quintet.domain.ids import new_id
-from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ToolCall
+from quintet.domain.item import AssistantMessage, Body, Item, MediaPart, Reasoning, ToolCall, named
 from quintet.domain.model import (
     Chunk,
     Finish,
     FinishChunk,
+    MediaChunk,
     ReasoningChunk,
     RetryChunk,
     TextChunk,
@@ -168,6 +172,9 @@ class Step:
             case FinishChunk(reason=reason, answer_id=answer_id):
                 self.finish = reason
                 self.answer_id = storable(answer_id)
+            case MediaChunk(part=part):
+                await self._keep_growing()
+                self._send(part)
             case RetryChunk():
                 self._begin_anew()
                 said = (chunk.attempt, chunk.wait_s, chunk.reason, chunk.kind, chunk.most, chunk.status)
@@ -180,6 +187,13 @@ class Step:
             growing = self._growing = _Growing(kind, None)
         self._say(growing, text)
 
+    def _send(self, part: MediaPart) -> None:
+        whole = self._redactor.struct(replace(part, url=storable(part.url), label=storable(part.label)))
+        body = AssistantMessage(named(whole), sent=whole)
+        item = Item(new_id("itm"), self._lease.thread, self._lease.turn, 0, self._feed.clock.now_ms(), body)
+        self._feed.push(MediaDelta(item.id, 0, whole), self._lease)
+        self.items.append(item)
+
     def _begin_call(self, start: ToolStart) -> ToolCalled:
         self._complete_growing()
         unique, name = storable(start.call_id), storable(start.name)
@@ -189,12 +203,16 @@ class Step:
         self._renamed[start.call_id] = unique
         own = self._own_names.get(name, "")
         growing = self._open_calls[unique] = _Growing(ToolInputDelta, ToolStart(unique, name), own)
-        return ToolCalled(growing.id, unique, own or name)
+        return ToolCalled(growing.id, unique, own or name, name if own else "", start.fed)
 
     def _grow_call(self, call_id: str, text: str) -> None:
         growing = self._open_calls.get(self._renamed.get(call_id, call_id))
-        if growing is not None:
+        if growing is None:
+            return
+        if text:
             self._say(growing, text)
+        else:
+            self._feed.push(growing.delta(""), self._lease)  # only a script sends one, to be passed on as it is
 
     def _say(self, growing: _Growing, text: str) -> None:
         if not text:

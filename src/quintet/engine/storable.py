@@ -29,6 +29,7 @@ def storable_outcome(outcome: ToolOutcome) -> ToolOutcome:
         storable(outcome.diff),
         outcome.images,
         outcome.limit,
+        outcome.facts,
     )
     try:
         msgspec.json.encode(whole.display)

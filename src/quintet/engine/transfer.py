@@ -78,7 +78,7 @@ async def import_thread(threads: Threads, lines: Iterable[bytes], *, cwd: str) -
     _check_order(items)
     _check_view(head.view, items[-1].ordinal if items else 0)
     fresh = [msgspec.structs.replace(i, id=new_id("itm"), origin=i.id) for i in items]
-    settings = msgspec.structs.replace(head.settings, cwd=cwd)
+    settings = msgspec.structs.replace(head.settings, cwd=cwd, directories=())
     return await threads.create(
         settings, title=head.title, title_final=head.title_final, items=fresh, view=head.view, forked_from=head.id
     )

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from quintet.domain.command import Command, CommandKind
 from quintet.domain.errors import Busy, Invalid, NotFound, TimedOut, TurnOver
@@ -104,11 +105,39 @@ class Turns:
         await self._runs.begin(turn, starter, compact=self._feed.mask(instructions))
         return accepted
 
+    async def aside(
+        self, thread: str, starter: Starter, question: str, *, when_busy: WhenBusy = WhenBusy.QUEUE
+    ) -> Started:
+        """Have a question answered beside the thread, in a turn of its own without an input."""
+        if self._runs.closing:
+            raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
+        turn = replace(self._new_turn(thread, (), starter), aside=question)
+        accepted = await self._accept(turn, only_idle=when_busy is WhenBusy.REJECT, key=None)
+        await self._runs.begin(accepted.turn, starter)
+        return accepted
+
+    async def ask_beside(self, thread: str, question: str) -> None:
+        """The same beside the turn that runs here now, which is neither stopped nor steered. TurnOver where none does,
+        or none that could tell yet what it is about."""
+        turn = await self._running_turn(thread)
+        running = self._runs.running.get(turn.id)
+        if running is None or running.ask_beside is None:
+            raise TurnOver("No turn of this process runs in this thread.")
+        running.ask_beside(self._feed.mask(question))
+
     async def start_below(
-        self, thread: str, prompt: TextPart, starter: Starter, above: RunningTurn, call_id: str
+        self,
+        thread: str,
+        prompt: TextPart,
+        starter: Starter,
+        above: RunningTurn,
+        call_id: str,
+        *,
+        background: bool = False,
     ) -> Turn:
         """A subagent's turn: it works for a call of a turn that runs here."""
-        turn = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
+        made = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
+        turn = replace(made, background=background)
         await self._accept(turn, only_idle=True, key=None)
         await self._runs.begin(turn, starter, above=above)
         return turn

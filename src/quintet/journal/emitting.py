@@ -71,7 +71,8 @@ def _touch(tx: Transaction, where: Thread, **fields: Any) -> None:
 def _thread_updated(tx: Transaction, where: Thread | None, turn: str, payload: ev.ThreadUpdated, seq: int) -> Kept:
     here = _here(where)
     own = {n: v for n in ("title", "title_final") if (v := getattr(payload, n)) is not None}
-    kept = {n: v for n in ("cwd", "agent", "model", "plan_mode") if (v := getattr(payload, n)) is not None}
+    names = ("cwd", "agent", "model", "plan_mode", "directories")
+    kept = {n: v for n in names if (v := getattr(payload, n)) is not None}
     if payload.metadata is not None:
         own["metadata"] = {n: v for n, v in (here.metadata | payload.metadata).items() if v is not None}
     _touch(tx, here, settings=replace(here.settings, **kept), **own)
@@ -118,6 +119,20 @@ def _compacted(tx: Transaction, where: Thread | None, turn: str, payload: ev.Com
 
 def _recalled(tx: Transaction, where: Thread | None, turn: str, payload: ev.MemoryRecalled, seq: int) -> Kept:
     _touch(tx, _here(where), recalled=payload.recall)
+    return payload, None
+
+
+def _notice_posted(tx: Transaction, where: Thread | None, turn: str, payload: ev.NoticePosted, seq: int) -> Kept:
+    here = _here(where)
+    if here.deleted_ms:
+        raise NotFound(f"The thread {here.id} is deleted.", thread=here.id)
+    tx.put_thread(replace(here, notices=(*here.notices, payload.notice)))  # nobody has worked in it: its time stays
+    return payload, None
+
+
+def _notice_given(tx: Transaction, where: Thread | None, turn: str, payload: ev.NoticeGiven, seq: int) -> Kept:
+    here = _here(where)
+    _touch(tx, here, notices=tuple(n for n in here.notices if n.id != payload.notice.id))
     return payload, None
 
 
@@ -233,6 +248,8 @@ _PROJECTIONS: dict[type[AnyPayload], Callable[[Transaction, Thread | None, str, 
     ev.ViewChanged: _view_changed,
     ev.CompactionFinished: _compacted,
     ev.MemoryRecalled: _recalled,
+    ev.NoticePosted: _notice_posted,
+    ev.NoticeGiven: _notice_given,
     ev.TurnQueued: _turn_queued,
     ev.TurnStarted: _turn_started,
     ev.TurnCancelRequested: _cancel_requested,

@@ -15,13 +15,26 @@ from quintet.domain.errors import Interrupted
 from quintet.domain.event import Event
 from quintet.domain.ids import new_id
 from quintet.domain.interaction import Decision, ExternalCall, Interaction, Verdict, client_result
-from quintet.domain.item import AssistantMessage, Body, Item, Reasoning, ResultStatus, ToolCall, ToolResult, UserMessage
+from quintet.domain.item import (
+    AssistantMessage,
+    Body,
+    Item,
+    Media,
+    MediaPart,
+    Reasoning,
+    ResultStatus,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    named,
+)
 from quintet.domain.ports import Recovery
 from quintet.domain.principal import ENGINE
 from quintet.domain.thread import Thread
 from quintet.domain.tool import Effect
 from quintet.domain.turn import TurnState
 from quintet.journal.emitting import emit
+from quintet.journal.ending import end_turn
 from quintet.journal.reading import decoded
 from quintet.journal.transaction import Transaction
 
@@ -90,7 +103,7 @@ def _end_queued(tx: Transaction, thread: str) -> list[str]:
     for row in tx.rows.turns(thread, live=True):
         if row.turn.state is TurnState.QUEUED and not tx.alive(row.turn.runner):
             settle_pending(tx, thread, row.turn.id, Outcome.OWNER_GONE)
-            emit(tx, interrupted(), thread, row.turn.id)
+            end_turn(tx, interrupted(), thread, row.turn.id)
             ended.append(row.turn.id)
     return ended
 
@@ -108,7 +121,7 @@ def _end_running(tx: Transaction, here: Thread, doubtful: set[str]) -> list[str]
     _keep_steers(tx, here.id, turn, events)
     deny_holding(tx, turn, "interrupted")
     settle_pending(tx, here.id, turn, Outcome.OWNER_GONE)
-    emit(tx, interrupted(), here.id, turn)
+    end_turn(tx, interrupted(), here.id, turn)
     return unknown
 
 
@@ -120,15 +133,19 @@ def _partial_items(events: Iterable[Event], known: set[str]) -> list[tuple[str, 
     """What streamed of items that were never added, in the order they began; text stops at the first missing piece."""
     kinds: dict[str, type[AssistantMessage] | type[Reasoning]] = {}
     pieces: dict[str, dict[int, str]] = {}
+    sent: dict[str, MediaPart] = {}  # came whole
     for event in events:
         said = event.payload
+        if isinstance(said, ev.MediaDelta) and said.item not in known:
+            kinds[said.item], sent[said.item] = AssistantMessage, said.part
         if isinstance(said, ev.TextDelta | ev.ReasoningDelta) and said.item not in known:
             kinds.setdefault(said.item, AssistantMessage if isinstance(said, ev.TextDelta) else Reasoning)
             pieces.setdefault(said.item, {})[said.index] = said.text
     partial: list[tuple[str, Body]] = []
     for item, kind in kinds.items():
-        text = _joined(pieces[item])
-        if text:
+        if item in sent:
+            partial.append((item, AssistantMessage(named(sent[item]), sent=sent[item])))
+        elif text := _joined(pieces[item]):
             partial.append((item, kind(text=text, partial=True)))
     return partial
 
@@ -188,15 +205,16 @@ def _close_calls(
             unknown.append(tool)
     for item in items:
         if isinstance(item.body, ToolCall) and item.body.call_id not in answered:
-            call = item.body.call_id
+            call, media = item.body.call_id, tuple[Media, ...]()
             if call in outside and (outside[call][1] is not None or call not in finished):
                 answer = outside[call][1]
-                status, text = (ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE) if answer is None else client_result(answer)
+                gone = ResultStatus.UNKNOWN, UNKNOWN_OUTSIDE, media
+                status, text, media = gone if answer is None else client_result(answer)
             elif call in helped and call not in finished:
                 status, text = helped[call]
             else:
                 status, text = _what_is_known(started.get(call), finished.get(call))
-            _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text))
+            _add(tx, thread, turn, new_id("itm"), ToolResult(call, item.body.name, status, text, images=media))
     return unknown
 
 

@@ -134,5 +134,5 @@ def _content(parts: Sequence[Part], *, vision: bool) -> list[dict[str, Any]]:
             source = {"type": "base64", "media_type": part.media_type, "data": part.data}
             content.append({"type": "image", "source": source})
         else:
-            content.append({"type": "text", "text": left_out(1)})
+            content.append({"type": "text", "text": left_out([part])})  # there is no form for sound and videos
     return content

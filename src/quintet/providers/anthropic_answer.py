@@ -79,8 +79,9 @@ class MessagesParser:
             case "tool_use":
                 made = unique_id(str(block.get("id") or f"call_{index}"), self._calls.values())
                 self._calls[index] = made
-                begun.append(ToolStart(made, str(block.get("name") or "")))
-                if given := block.get("input"):
+                given = block.get("input")
+                begun.append(ToolStart(made, str(block.get("name") or ""), fed=bool(given)))
+                if given:
                     begun.append(ToolInput(made, msgspec.json.encode(given).decode()))
             case "text" if block.get("text"):
                 begun.append(TextChunk(str(block["text"])))
@@ -94,8 +95,8 @@ class MessagesParser:
         match delta.get("type"):
             case "text_delta":
                 return [TextChunk(str(delta.get("text") or ""))]
-            case "input_json_delta" if index in self._calls:
-                return [ToolInput(self._calls[index], str(delta.get("partial_json") or ""))]
+            case "input_json_delta" if index in self._calls and delta.get("partial_json"):
+                return [ToolInput(self._calls[index], str(delta["partial_json"]))]
             case "thinking_delta":
                 return [ReasoningChunk(str(delta.get("thinking") or ""))]
             case "signature_delta":

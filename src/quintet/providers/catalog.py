@@ -22,6 +22,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context_window: int | None = None
     max_output: int | None = None
     vision: bool = False
+    audio: bool = False
+    video: bool = False
     reasoning: bool = False
     input_price: float | None = None  # US dollars per million tokens
     output_price: float | None = None

@@ -7,12 +7,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from quintet.domain.item import ImagePart, Item, Reasoning, ResultStatus, TextPart, ToolResult
+from quintet.domain.item import Item, Media, MediaKind, Part, Reasoning, ResultStatus, TextPart, ToolResult
 from quintet.domain.model import Chunk, ModelInfo, ModelRequest, TextChunk
 
 # Says nothing, but ends what is being thought: the next thought is an item of its own, with its own signature.
 THOUGHT_ENDS = TextChunk("")
 NAME_AT_MOST = 200  # characters of what a server calls its answer
+# One of them, several, and what a model takes none of.
+_NOUNS = {
+    MediaKind.IMAGE: ("image", "images", "images"),
+    MediaKind.AUDIO: ("recording", "recordings", "sound"),
+    MediaKind.VIDEO: ("video", "videos", "videos"),
+}
 
 
 class BrokenStream(ValueError):
@@ -71,20 +77,24 @@ def refuse(error: Any) -> ServerError:
     return ServerError(str(kind or "")[:100], str(error.get("message") or kind or ""))
 
 
-def text_of_parts(parts: Sequence[TextPart | ImagePart]) -> str:
+def text_of_parts(parts: Sequence[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-def left_out(count: int) -> str:
-    """What a model that takes no images is told instead of them."""
-    return f"[{count} image{'s' if count > 1 else ''} left out: this model takes no images]"
+def left_out(parts: Sequence[Media]) -> str:
+    """What a model is told instead of what it does not take; nothing where there is nothing of the kind."""
+    told = []
+    for kind, (one, many, what) in _NOUNS.items():
+        if count := sum(part.kind is kind for part in parts):
+            told.append(f"[{count} {one if count == 1 else many} left out: this model takes no {what}]")
+    return "\n".join(told)
 
 
-def result_text(result: ToolResult, *, vision: bool) -> str:
+def result_text(result: ToolResult, refused: Sequence[Media]) -> str:
     """What the model reads of a call's result. An error says so in words: not every wire has a field for it."""
     text = result.text or "(no output)"
-    if result.images and not vision:
-        text += f"\n{left_out(len(result.images))}"
+    if refused:
+        text += f"\n{left_out(refused)}"
     return text if result.status is ResultStatus.OK else f"[{result.status}] {text}"
 
 

@@ -8,7 +8,7 @@ Lines are `kind: payload`, kinds in any case; blank lines, comments, code fences
     usage: {"input_other": 5, "output": 2}       or input_other=5 output=2; also input_cache_read, input_cache_creation
     tool_call: {"id": "tc-1", "name": "Shell", "arguments": "{…}"}       or id=tc-1 name=Shell; also below "function"
     tool_call_part: {"arguments_part": "…"}      or the part itself
-    image_url: URL     (audio_url, video_url) a picture in the answer, or {"url": …, "id": …}: told as text
+    image_url: URL     (audio_url, video_url) a picture, sound or a video in the answer, or {"url": …, "id": …}
     error: 429 slow down         or `connection …`, `timeout …`: the answer fails here
 
 A line that cannot be read is the model's failure, as it is there: in these words, which others compare.
@@ -20,10 +20,12 @@ from typing import Any
 
 import msgspec
 
+from quintet.domain.item import MediaKind, MediaPart
 from quintet.domain.model import (
     Chunk,
     Finish,
     FinishChunk,
+    MediaChunk,
     ReasoningChunk,
     TextChunk,
     ToolInput,
@@ -34,7 +36,7 @@ from quintet.domain.model import (
 from quintet.providers.attempts import Failure, of_status
 
 _SKIPPED = ("#", "```")
-_MEDIA = ("image_url", "audio_url", "video_url")
+_MEDIA = {f"{kind}_url": kind for kind in MediaKind}
 
 
 class Unreadable(Exception):
@@ -98,7 +100,7 @@ class _Reading:
             case "error":
                 raise _simulated(payload.strip(), self._where)
             case _ if kind in _MEDIA:
-                self.chunks.append(TextChunk(f"[{kind} {_url(payload, kind)}]"))
+                self.chunks.append(MediaChunk(_sent(payload, kind)))
             case _:
                 raise Unreadable(f"Unknown echo DSL kind '{kind}' at {self._where}")
 
@@ -111,7 +113,7 @@ class _Reading:
         if not isinstance(arguments, str | None):
             raise Unreadable(f"tool_call.arguments must be a string at {self._where}")
         self.call = call_id
-        self.chunks.append(ToolStart(call_id, name))
+        self.chunks.append(ToolStart(call_id, name, fed=bool(arguments)))
         if arguments:
             self.chunks.append(ToolInput(call_id, arguments))
 
@@ -119,9 +121,8 @@ class _Reading:
         if not self.call:
             raise Unreadable(f"tool_call_part before any tool_call at {self._where}")
         part = value.get("arguments_part") if isinstance(value, dict) else value
-        if part not in (None, ""):
-            text = part if isinstance(part, str) else msgspec.json.encode(part).decode()
-            self.chunks.append(ToolInput(self.call, text))
+        text = "" if part is None else part if isinstance(part, str) else msgspec.json.encode(part).decode()
+        self.chunks.append(ToolInput(self.call, text))
 
 
 def _usage(payload: str) -> Usage:
@@ -137,12 +138,13 @@ def _usage(payload: str) -> Usage:
     return Usage(whole, counts["output"], cached_tokens=read, cache_written_tokens=written)
 
 
-def _url(payload: str, kind: str) -> str:
+def _sent(payload: str, kind: str) -> MediaPart:
     value = _value(payload)
-    url = value.get("url") if isinstance(value, dict) else value
-    if not isinstance(url, str):
+    given = value if isinstance(value, dict) else {"url": value}
+    url, label = given.get("url"), given.get("id")
+    if not isinstance(url, str) or not isinstance(label, str | None):
         raise Unreadable(f"{kind} requires a url, got {value!r}")
-    return url
+    return MediaPart(_MEDIA[kind], url, label=label or "")
 
 
 def _mapping(payload: str, kind: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """OpenAI's chat completions, as spoken by OpenAI, OpenRouter, Databricks, Kimi, Ollama, LM Studio, vLLM and llama.cpp.
 
-They agree on the shape and differ in what they leave out, so everything but the shape is optional here.
+They agree on the shape and differ in what they leave out, so everything but the shape is optional here. For sound and
+videos there are two shapes, OpenAI's own for the formats that it knows and the one of those that take more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from quintet.domain.item import (
     AssistantMessage,
     ImagePart,
     Item,
+    Media,
+    MediaKind,
     Part,
     Reasoning,
     Summary,
@@ -34,6 +37,16 @@ from quintet.providers.dialect import (
 )
 from quintet.providers.openai_chat_answer import SIGNED, ChatParser
 
+# What OpenAI itself takes as sound, by media type.
+_OWN_FORMATS = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+
 
 class OpenAIChat:
     path = "/chat/completions"
@@ -47,7 +60,7 @@ class OpenAIChat:
             messages.append({"role": "system", "content": request.instructions})
         turn = request.items[-1].turn if request.items else ""
         for run in groups(request.items):
-            messages += _messages(run, turn, vision=model.vision)
+            messages += _messages(run, turn, model)
         body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}
         body["stream_options"] = {"include_usage": True}
         if request.tools:
@@ -69,14 +82,14 @@ class OpenAIChat:
         return ChatParser([tool.name for tool in request.tools])
 
 
-def _messages(run: Sequence[Item], turn: str, *, vision: bool) -> list[dict[str, Any]]:
+def _messages(run: Sequence[Item], turn: str, model: ModelInfo) -> list[dict[str, Any]]:
     match side(run[0]):
         case "model":
             return _assistant(run, turn)
         case "result":
-            return _results(run, vision=vision)
+            return _results(run, model)
         case _:
-            return [message for item in run for message in _user(item, vision=vision)]
+            return [message for item in run for message in _user(item, model)]
 
 
 def _assistant(run: Sequence[Item], turn: str) -> list[dict[str, Any]]:
@@ -99,38 +112,53 @@ def _assistant(run: Sequence[Item], turn: str) -> list[dict[str, Any]]:
     return [message]
 
 
-def _results(run: Sequence[Item], *, vision: bool) -> list[dict[str, Any]]:
+def _results(run: Sequence[Item], model: ModelInfo) -> list[dict[str, Any]]:
     """Results first, all of them; pictures cannot stand in a result here and follow as the user's."""
     results = [item.body for item in run if isinstance(item.body, ToolResult)]
     messages: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": r.call_id, "content": result_text(r, vision=vision)} for r in results
+        {
+            "role": "tool",
+            "tool_call_id": r.call_id,
+            "content": result_text(r, [part for part in r.images if not model.takes(part.kind)]),
+        }
+        for r in results
     ]
-    pictures: list[Part] = [image for r in results for image in r.images]
-    if pictures and vision:
-        messages.append({"role": "user", "content": _content(pictures, vision=True)})
+    pictures: list[Part] = [part for r in results for part in r.images if model.takes(part.kind)]
+    if pictures:
+        messages.append({"role": "user", "content": _content(pictures, model)})
     return messages
 
 
-def _user(item: Item, *, vision: bool) -> list[dict[str, Any]]:
+def _user(item: Item, model: ModelInfo) -> list[dict[str, Any]]:
     match item.body:
         case UserMessage(parts=parts):
-            return [{"role": "user", "content": _content(parts, vision=vision)}]
+            return [{"role": "user", "content": _content(parts, model)}]
         case Summary(text=text):
             return [{"role": "user", "content": summary_text(text)}]
         case _:
             return []
 
 
-def _content(parts: Sequence[Part], *, vision: bool) -> str | list[dict[str, Any]]:
-    images = [part for part in parts if isinstance(part, ImagePart)]
-    if not images or not vision:
-        words = [text_of_parts(parts), left_out(len(images)) if images else ""]
+def _content(parts: Sequence[Part], model: ModelInfo) -> str | list[dict[str, Any]]:
+    media = [part for part in parts if not isinstance(part, TextPart)]
+    if not any(model.takes(part.kind) for part in media):
+        words = [text_of_parts(parts), left_out(media)]
         return "\n".join(word for word in words if word)
     content: list[dict[str, Any]] = []
     for part in parts:
         if isinstance(part, TextPart):
             content.append({"type": "text", "text": part.text})
+        elif model.takes(part.kind):
+            content.append(_media(part))
         else:
-            url = f"data:{part.media_type};base64,{part.data}"
-            content.append({"type": "image_url", "image_url": {"url": url}})
+            content.append({"type": "text", "text": left_out([part])})
     return content
+
+
+def _media(part: Media) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{part.data}"}}
+    if part.kind is MediaKind.AUDIO and (form := _OWN_FORMATS.get(part.media_type.lower())):
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": form}}
+    shape = f"{part.kind}_url"
+    return {"type": shape, shape: {"url": part.url} | ({"id": part.label} if part.label else {})}

@@ -89,6 +89,7 @@ class ChatParser:
 
     def _call(self, call: dict[str, Any], chunks: list[Chunk]) -> None:
         function = call.get("function") or {}
+        arguments = function.get("arguments")
         given, name = str(call.get("id") or ""), function.get("name")
         index = call.get("index")
         index = index if isinstance(index, int) else len(self._calls) if name else len(self._calls) - 1
@@ -101,8 +102,7 @@ class ChatParser:
             if index in self._calls:
                 self._calls[-1 - len(self._calls)] = self._calls[index]  # out of the way, its id stays taken
             self._calls[index] = known
-            chunks.append(ToolStart(known[1], str(name)))
-        arguments = function.get("arguments")
+            chunks.append(ToolStart(known[1], str(name), fed=bool(arguments)))
         if arguments:
             text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
             chunks.append(ToolInput(known[1], text))

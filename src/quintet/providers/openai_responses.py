@@ -11,6 +11,7 @@ import msgspec
 
 from quintet.domain.item import (
     AssistantMessage,
+    ImagePart,
     Item,
     Part,
     Reasoning,
@@ -78,7 +79,8 @@ def _entries(item: Item, *, vision: bool) -> list[dict[str, Any]]:
         case ToolCall(call_id=call_id, name=name, input=given):
             return [{"type": "function_call", "call_id": call_id, "name": name, "arguments": given or "{}"}]
         case ToolResult(call_id=call_id):
-            output = result_text(item.body, vision=vision)
+            refused = [part for part in item.body.images if not (vision and isinstance(part, ImagePart))]
+            output = result_text(item.body, refused)
             return [{"type": "function_call_output", "call_id": call_id, "output": output}]
         case Summary(text=text):
             return [{"role": "user", "content": [{"type": "input_text", "text": summary_text(text)}]}]
@@ -88,7 +90,8 @@ def _entries(item: Item, *, vision: bool) -> list[dict[str, Any]]:
 
 def _pictures(run: Sequence[Item]) -> list[dict[str, Any]]:
     """Pictures of results follow them as the user's, behind the last: not every server takes them inside."""
-    pictures: list[Part] = [image for item in run if isinstance(item.body, ToolResult) for image in item.body.images]
+    results = [item.body for item in run if isinstance(item.body, ToolResult)]
+    pictures: list[Part] = [part for r in results for part in r.images if isinstance(part, ImagePart)]
     return [{"role": "user", "content": _content(pictures, vision=True)}] if pictures else []
 
 
@@ -102,8 +105,9 @@ def _content(parts: Sequence[Part], *, vision: bool) -> list[dict[str, Any]]:
     for part in parts:
         if isinstance(part, TextPart):
             content.append({"type": "input_text", "text": part.text})
-        elif vision:
+        elif vision and isinstance(part, ImagePart):
             content.append({"type": "input_image", "image_url": f"data:{part.media_type};base64,{part.data}"})
         else:
-            content.append({"type": "input_text", "text": left_out(1)})
+            # There is no form for sound and videos.
+            content.append({"type": "input_text", "text": left_out([part])})
     return content

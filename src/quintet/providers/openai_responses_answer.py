@@ -64,20 +64,21 @@ class ResponsesParser:
                 raise refuse(message["error"])
         return ()
 
-    def _begun(self, item: dict[str, Any]) -> list[Chunk]:
+    def _begun(self, item: dict[str, Any], *, whole: bool = False) -> list[Chunk]:
+        """`whole`: it comes with its arguments."""
         if item.get("type") != "function_call":
             return []
         call_id = str(item.get("call_id") or item.get("id") or "")
         made = unique_id(call_id, self._calls.values())
         self._calls[str(item.get("id") or call_id)] = made
-        return [ToolStart(made, str(item.get("name") or ""))]
+        return [ToolStart(made, str(item.get("name") or ""), fed=whole)]
 
     def _input(self, message: dict[str, Any]) -> list[Chunk]:
         entry = str(message.get("item_id") or "")
-        if entry not in self._calls:
+        if entry not in self._calls or not message.get("delta"):
             return []
         self._grown.add(entry)
-        return [ToolInput(self._calls[entry], str(message.get("delta") or ""))]
+        return [ToolInput(self._calls[entry], str(message["delta"]))]
 
     def _done(self, item: dict[str, Any]) -> list[Chunk]:
         if item.get("type") == "reasoning" and item.get("encrypted_content"):
@@ -86,7 +87,7 @@ class ResponsesParser:
         if item.get("type") != "function_call":
             return []
         entry = str(item.get("id") or item.get("call_id") or "")
-        begun = [] if entry in self._calls else self._begun(item)
+        begun = [] if entry in self._calls else self._begun(item, whole=bool(item.get("arguments")))
         if entry not in self._grown and item.get("arguments"):
             self._grown.add(entry)
             return [*begun, ToolInput(self._calls[entry], str(item["arguments"]))]

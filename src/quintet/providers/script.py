@@ -141,7 +141,7 @@ def _tool_call(draft: _Draft, value: str, where: str) -> None:
     draft.calls += 1
     # Unique within a thread, and the same in every replay of it.
     draft.call_id = own_id or f"call_{draft.index + 1}_{draft.calls}"
-    draft.acts.append(Say(ToolStart(draft.call_id, name)))
+    draft.acts.append(Say(ToolStart(draft.call_id, name, fed=bool(given.strip()))))
     if given.strip():
         draft.acts.append(Say(ToolInput(draft.call_id, given.strip())))
 

@@ -48,3 +48,5 @@ class ModelSettings(msgspec.Struct, frozen=True):
     cached_price: Price | None = None  # of input read from the provider's cache
     cache_write_price: Price | None = None  # of input written to it, where that costs extra
     fallback: str | tuple[str, ...] = ()  # references to try in this order when it cannot answer
+    audio: bool | None = None  # counts where the provider's wire has a form for it: openai-chat
+    video: bool | None = None

@@ -119,7 +119,7 @@ class SpokenCalls:
         for name, arguments in calls:
             self._made += 1
             call_id = f"spoken_{self._made}"
-            yield ToolStart(call_id, name)
+            yield ToolStart(call_id, name, fed=bool(arguments))
             yield ToolInput(call_id, arguments)
 
     def _say(self, size: int) -> Iterator[Chunk]:

@@ -105,6 +105,8 @@ class ModelTable:
             thoughts_in_limit=_first(given.thoughts_in_limit, self._thoughts_in_limit(reference)),
             summarises=self._kind(reference) is not ProviderKind.OFFLINE,
             fallback=fallback,
+            audio=self._carries_media(reference) and _first(given.audio, entry.audio),
+            video=self._carries_media(reference) and _first(given.video, entry.video),
         )
 
     @property
@@ -212,6 +214,10 @@ class ModelTable:
         name, _, model = reference.partition("/")
         settings = self.providers().get(name)
         return settings is not None and thoughts_in_limit(with_address(settings).base_url, model)
+
+    def _carries_media(self, reference: str) -> bool:
+        """Whether sound and videos have a form on the provider's wire; images have one on each."""
+        return self._kind(reference) in (ProviderKind.OPENAI_CHAT, ProviderKind.SCRIPTED)
 
     def _is_free(self, reference: str) -> bool:
         return self._kind(reference) in _NAMELESS

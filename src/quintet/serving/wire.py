@@ -15,18 +15,25 @@ import msgspec
 
 from quintet.app import App
 from quintet.domain.agent import Agent
+from quintet.domain.errors import Invalid
+from quintet.domain.event import ThreadUpdated
 from quintet.domain.hook import Hook, HookSubscription
-from quintet.domain.item import ImagePart
+from quintet.domain.item import Media, MediaKind
 from quintet.domain.ports import Tool
 from quintet.domain.shown import shown_line
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import ToolSpec
-from quintet.domain.turn import Mode
 from quintet.engine.commands import Commands, Deed, Named
+from quintet.engine.leave import Leave
 
 if TYPE_CHECKING:
+    from quintet.engine.deeds import Deeds
+    from quintet.engine.flows import FlowToRun
     from quintet.engine.starter import Starter
     from quintet.protocols.wire.house import House
+    from quintet.protocols.wire.place import Place
+
+WORTH_A_SUMMARY = 250  # tokens; kimi-cli never summarises the last two messages, here they may be long ones
 
 
 class WireFlags(msgspec.Struct, frozen=True):
@@ -37,11 +44,18 @@ class WireFlags(msgspec.Struct, frozen=True):
     called: str = ""  # the working directory as the client writes it, where a link is on the way
     session: str = ""
     yolo: bool = False
+    afk: bool = False
+    plan: bool = False  # plan mode, whatever the thread was in
+    plan_if_new: bool = False
+    add_dirs: tuple[str, ...] = ()
     model: str = ""
     agent: Agent | None = None
+    subagents: tuple[Agent, ...] = ()  # of the agent's file
     hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
+    repeats: int = 0  # of each prompt, beyond the first time; below 0 without a number
+    traced: bool = False  # what comes and goes is noted in the log
 
 
 def wire_house(app: App, flags: WireFlags) -> House:
@@ -55,8 +69,20 @@ def wire_house(app: App, flags: WireFlags) -> House:
     linked = flags.work_dir if flags.called and flags.called != flags.work_dir else ""
     place = Place(flags.share_dir, flags.called or flags.work_dir, session, linked)
 
+    leave_to_act = Leave(app.config.policy.mode, yolo=flags.yolo, afk=flags.afk)
+
     async def open_thread() -> Thread:
-        return await app.wire_files.open(place, ThreadSettings(flags.work_dir))
+        app.wire_files.show(place, leave_to_act.shown)
+        wanted = ThreadSettings(flags.work_dir, plan_mode=flags.plan or flags.plan_if_new)
+        thread = await app.wire_files.open(place, wanted)
+        change = ThreadUpdated(
+            plan_mode=True if flags.plan and not thread.settings.plan_mode else None,
+            directories=await asyncio.to_thread(_more_directories, app, flags, thread.settings),
+        )
+        if change == ThreadUpdated():
+            return thread
+        await app.threads.configure(thread.id, change)
+        return (await app.threads.get(thread.id)).thread
 
     async def use() -> None:
         await app.wire_files.use(place)
@@ -74,7 +100,9 @@ def wire_house(app: App, flags: WireFlags) -> House:
     ) -> Starter:
         return app.starter(
             ME,
-            mode=Mode.ALLOW if flags.yolo else Mode.ASK,
+            mode=leave_to_act.mode,
+            attended=not leave_to_act.afk,
+            told=leave_to_act.told,
             model=flags.model,
             max_steps=flags.max_steps,
             tools=tools,
@@ -83,9 +111,14 @@ def wire_house(app: App, flags: WireFlags) -> House:
             withheld=withheld,
             restarts=True,  # a StepRetry is its clients' cue to clear what they show
             agent=flags.agent,
+            subagents=flags.subagents,
             keeps_steers=False,  # a steer belongs to its turn alone
+            keep_least=WORTH_A_SUMMARY,
         )
 
+    if flags.traced:
+        who = f"session {session} in {place.work_dir}, model {flags.model or 'as configured'}"
+        app.log.line(f"wire: serves {who}, mode {leave_to_act.mode}, plan {flags.plan}")
     return House(
         app.feed,
         lambda: app.room,
@@ -97,28 +130,50 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.configured_hooks),
         window=app.window,
+        repeats=flags.repeats,
         session=place.session,
         unsupported=flags.unsupported,
-        fetch_image=lambda address: _image(app, address),
+        fetch=lambda address, kind: _fetched(app, address, kind),
         commands=Commands(lambda: _skill_commands(app, flags)),
+        deeds=lambda: _deeds(app, place),
+        leave_to_act=leave_to_act,
         log=app.log.line,
+        trace=app.log.line if flags.traced else lambda line: None,
     )
 
 
-async def _image(app: App, address: str) -> ImagePart:
-    from quintet.workspace.web.images import fetch_image
+def _more_directories(app: App, flags: WireFlags, settings: ThreadSettings) -> tuple[str, ...] | None:
+    """Those of the command line put to the thread's own; None where that is nothing new."""
+    directories = settings.directories
+    for path in flags.add_dirs:
+        try:
+            directories = app.hands.guard.adding(path, settings.cwd, directories)
+        except Invalid as error:
+            app.log.line(f"wire: --add-dir {path}: {error.line()}")
+    return directories if directories != settings.directories else None
 
-    app.log.line(f"wire: the client named an image by its address, which is fetched: {shown_line(address)[:200]}")
-    return await fetch_image(address)
+
+def _deeds(app: App, place: Place) -> Deeds:
+    from quintet.engine.deeds import Deeds
+    from quintet.serving.wire_disk import WireDisk
+
+    return Deeds(app.feed, app.threads, WireDisk(app, place))
+
+
+async def _fetched(app: App, address: str, kind: MediaKind) -> Media:
+    from quintet.workspace.web.media import fetch_media
+
+    app.log.line(f"wire: the client named {kind} by its address, which is fetched: {shown_line(address)[:200]}")
+    return await fetch_media(address, kind)
 
 
 def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
     """The person's own skills are given to the model whole. A project's are read with the tool for that, where somebody
-    agrees to what is in it."""
+    agrees to what is in it; before its flow is run, somebody agrees to the same."""
     from quintet.workspace.project_root import project_root
     from quintet.workspace.skills import Skill, find_skills, text_of
 
-    def command(skill: Skill) -> Named:
+    def plain(skill: Skill) -> Named:
         async def say(words: str) -> str:
             if skill.of_project:
                 told = f"Read the skill {skill.name} with read_skill and do what it says."
@@ -129,4 +184,19 @@ def _skill_commands(app: App, flags: WireFlags) -> list[Named]:
         described = "A skill of the project" if skill.of_project else skill.description
         return Named(f"skill:{skill.name}", described or "A skill", Deed.ASK, input=say)
 
-    return [command(s) for s in find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)]
+    def flow(skill: Skill) -> Named:
+        async def read() -> FlowToRun:
+            from quintet.engine.agreement import Agreement
+            from quintet.engine.flows import FlowToRun
+            from quintet.workspace.flow_skills import flow_of
+
+            found, digest = await asyncio.to_thread(flow_of, skill)
+            title = f"run the flow of the skill {skill.name}"
+            asked = Agreement("read_skill", {"name": skill.name}, title, digest) if skill.of_project else None
+            return FlowToRun(skill.name, found, asked)
+
+        described = "A flow of the project" if skill.of_project else skill.description
+        return Named(f"flow:{skill.name}", described or "A flow", Deed.FLOW, flow=read)
+
+    found = find_skills(str(app.home), project_root(flags.work_dir), app.skills_dirs)
+    return [*map(plain, found), *(flow(skill) for skill in found if skill.is_flow)]

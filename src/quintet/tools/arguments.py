@@ -47,6 +47,10 @@ def one_line(text: str, limit: int = TITLE_LENGTH) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
+
+
 def failed(text: str, message: str = "") -> ToolOutcome:
     return ToolOutcome(text, ResultStatus.ERROR, message or one_line(text))
 

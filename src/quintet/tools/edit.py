@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -72,16 +73,16 @@ class EditTool:
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("edit", arguments, EditArguments)
-        change = await on_disk(self._change, given, scope.cwd, scope.thread)
+        change = await on_disk(self._change, given, scope.cwd, scope.thread, scope.directories)
         return prepared_change("edit", given, scope.cwd, change)
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("edit", prepared.arguments, EditArguments)
-        change_now = partial(self._change, given, prepared.cwd, context.thread)
+        change_now = partial(self._change, given, prepared.cwd, context.thread, context.directories)
         return await on_disk(carry_out, "edit", change_now, prepared, self._seen, context.thread)
 
-    def _change(self, given: EditArguments, cwd: str, thread: str) -> Change:
-        place = self._guard.writing(given.path, cwd)
+    def _change(self, given: EditArguments, cwd: str, thread: str, added: Sequence[str]) -> Change:
+        place = self._guard.writing(given.path, cwd, added=added)
         before = text_at(place)
         if before is None:
             raise Invalid(f"There is no file {place.shown}.", next_step="Use `write` to make a new file.")

@@ -1,4 +1,4 @@
-"""The tool `glob`: files whose path fits a glob, by name or newest first."""
+"""The tool `glob`: files, and directories if wanted, whose path fits a glob, by name or newest first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Meta
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
-from quintet.tools.arguments import Arguments, checked, digest, failed, one_line, os_words, plain
+from quintet.tools.arguments import Arguments, checked, counted, digest, failed, one_line, os_words, plain
 from quintet.workspace.files import on_disk
 from quintet.workspace.globs import Glob
 from quintet.workspace.paths import PathGuard
@@ -20,6 +20,7 @@ from quintet.workspace.search import Findings, Search
 FILES = 500
 MOST_FILES = 2_000
 TEXT_LENGTH = 60_000  # characters of a whole result
+NOTHING = "No file fits."
 
 SPEC = ToolSpec(
     "glob",
@@ -37,6 +38,8 @@ SPEC = ToolSpec(
                 "description": "By path, or last changed first; name.",
             },
             "limit": {"type": "integer", "description": "The most files to show, 1 to 2000; 500."},
+            "directories": {"type": "boolean", "description": "Find directories, too; they end in a slash."},
+            "ignored": {"type": "boolean", "description": "Find ignored files, too."},
         },
         "required": ["pattern"],
         "additionalProperties": False,
@@ -49,6 +52,8 @@ class GlobArguments(Arguments, frozen=True):
     path: str = "."
     sort: Literal["name", "mtime"] = "name"
     limit: Annotated[int, Meta(ge=1, le=MOST_FILES)] = FILES
+    directories: bool = False
+    ignored: bool = False
 
 
 class GlobTool:
@@ -72,7 +77,7 @@ class GlobTool:
                 next_step="Name another directory in `path`.",
             )
         Glob(given.pattern)
-        place = self._guard.reading(given.path, scope.cwd)
+        place = self._guard.reading(given.path, scope.cwd, added=scope.directories)
         normal = plain(given)
         title = one_line(f"find {given.pattern} in {place.shown}")
         return Prepared(title, normal, cwd=scope.cwd, paths=(place.path,), digest=digest("glob", normal, scope.cwd))
@@ -80,11 +85,13 @@ class GlobTool:
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("glob", prepared.arguments, GlobArguments)
         try:
-            place = self._guard.reading(given.path, prepared.cwd)
-            found = await self._search.files(place, Glob(given.pattern))
+            place = self._guard.reading(given.path, prepared.cwd, added=context.directories)
+            found = await self._search.files(
+                place, Glob(given.pattern), directories=given.directories, ignored=given.ignored
+            )
             paths = [hits.path for hits in found.files]
             if given.sort == "mtime":
-                paths = await on_disk(_newest_first, paths, prepared.cwd)
+                paths = await on_disk(newest_first, paths, prepared.cwd)
         except FileNotFoundError:
             return failed(f"There is no directory {given.path}.")
         except Invalid as error:
@@ -94,7 +101,7 @@ class GlobTool:
         return _told(given, found, paths)
 
 
-def _newest_first(paths: list[str], cwd: str) -> list[str]:
+def newest_first(paths: list[str], cwd: str) -> list[str]:
     def changed(path: str) -> int:
         try:
             return -os.lstat(os.path.join(cwd, path)).st_mtime_ns
@@ -114,7 +121,9 @@ def _told(given: GlobArguments, found: Findings, paths: list[str]) -> ToolOutcom
             shown.pop()
             break
     missing = len(paths) - len(shown)
-    notes = [f"{missing:,} more of {len(paths):,} files are not shown"] if missing else []
+    what = "match" if given.directories else "file"
+    notes = [f"{missing:,} more of {counted(len(paths), what)} are not shown"] if missing else []
     text = "\n".join([*shown, *(f"[{one_line(note, 500)}]" for note in (*notes, *found.notes))])
-    message = f"{len(paths):,} file{'' if len(paths) == 1 else 's'}"
-    return ToolOutcome(text or "No file fits.", message=message, display=({"type": "brief", "text": message},))
+    message = counted(len(paths), what)
+    facts = {"found": len(paths), "shown": len(shown)}
+    return ToolOutcome(text or NOTHING, message=message, display=({"type": "brief", "text": message},), facts=facts)

@@ -43,7 +43,7 @@ class ListTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("list", prepared.arguments, ListArguments)
-        return await look(given.path, prepared.cwd, self._guard, self._list)
+        return await look(given.path, prepared.cwd, self._guard, self._list, context.directories)
 
     def _list(self, place: Place) -> ToolOutcome:
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -14,7 +15,7 @@ from quintet.workspace.paths import PathGuard, Place
 
 
 async def prepared_look(tool: str, given: msgspec.Struct, path: str, scope: CallScope, guard: PathGuard) -> Prepared:
-    place = await on_disk(guard.reading, path, scope.cwd)
+    place = await on_disk(partial(guard.reading, path, scope.cwd, added=scope.directories))
     normal = plain(given)
     return Prepared(
         title=one_line(f"{tool} {place.shown}"),
@@ -25,11 +26,13 @@ async def prepared_look(tool: str, given: msgspec.Struct, path: str, scope: Call
     )
 
 
-async def look(path: str, cwd: str, guard: PathGuard, told: Callable[[Place], ToolOutcome]) -> ToolOutcome:
+async def look(
+    path: str, cwd: str, guard: PathGuard, told: Callable[[Place], ToolOutcome], added: Sequence[str] = ()
+) -> ToolOutcome:
     """Judge the path anew and let `told` look, on the disk's own thread; what cannot be looked at is told in words."""
 
     def looked() -> ToolOutcome:
-        return told(guard.reading(path, cwd))
+        return told(guard.reading(path, cwd, added=added))
 
     try:
         return await on_disk(looked)

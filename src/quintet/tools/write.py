@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -49,16 +50,16 @@ class WriteTool:
 
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("write", arguments, WriteArguments)
-        change = await on_disk(self._change, given, scope.cwd)
+        change = await on_disk(self._change, given, scope.cwd, scope.directories)
         return prepared_change("write", given, scope.cwd, change)
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("write", prepared.arguments, WriteArguments)
-        change_now = partial(self._change, given, prepared.cwd)
+        change_now = partial(self._change, given, prepared.cwd, context.directories)
         return await on_disk(carry_out, "write", change_now, prepared, self._seen, context.thread)
 
-    def _change(self, given: WriteArguments, cwd: str) -> Change:
-        place = self._guard.writing(given.path, cwd)
+    def _change(self, given: WriteArguments, cwd: str, added: Sequence[str]) -> Change:
+        place = self._guard.writing(given.path, cwd, added=added)
         try:
             size = len(given.content.encode())
         except UnicodeEncodeError as error:

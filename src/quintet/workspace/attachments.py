@@ -6,18 +6,17 @@ What a file is its first bytes say, neither its name nor whoever gave it. Knows 
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 
 from quintet.domain.attachment import Attachment
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart
+from quintet.domain.item import MediaKind
 from quintet.workspace.files import on_disk, open_regular
-from quintet.workspace.kinds import binary_kind, image_type
+from quintet.workspace.kinds import LARGEST, as_part, binary_kind, media_kind
 from quintet.workspace.paths import PathGuard, Place
 
 TEXT_LIMIT = 256 * 1024  # some 70,000 tokens
-IMAGE_LIMIT = 5 * 1024 * 1024  # what models take
 _SNIFF = 8_192
+_NOUNS = {MediaKind.IMAGE: "an image", MediaKind.AUDIO: "a recording", MediaKind.VIDEO: "a video"}
 
 
 class WorkspaceAttachments:
@@ -42,16 +41,16 @@ class WorkspaceAttachments:
             raise Invalid(words, next_step="Name a file that can be read; links are not followed here.") from error
         with os.fdopen(handle, "rb") as file:
             start = file.read(_SNIFF)
-            media_type = image_type(start)
-            most = IMAGE_LIMIT if media_type else TEXT_LIMIT
+            media = media_kind(start)
+            most = LARGEST[media[0]] if media else TEXT_LIMIT
             data = start + file.read(most + 1 - len(start))
             size = os.fstat(handle).st_size
-        if b"\0" in start and not media_type:
+        if b"\0" in start and not media:
             raise _no_text(place, start)
         if len(data) > most:
-            raise _too_large(place, size, most, media_type)
-        if media_type:
-            return Attachment(place.shown, len(data), image=ImagePart(media_type, b64encode(data).decode("ascii")))
+            raise _too_large(place, size, most, media)
+        if media:
+            return Attachment(place.shown, len(data), media=as_part(*media, data))
         return Attachment(place.shown, len(data), _text(place, data))
 
 
@@ -68,13 +67,14 @@ def _text(place: Place, data: bytes) -> str:
 def _no_text(place: Place, start: bytes) -> Invalid:
     kind = binary_kind(start)
     return Invalid(
-        f"{place.shown} is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image{f' but {kind}' if kind else ''}.",
+        f"{place.shown} is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image, sound or a video"
+        f"{f' but {kind}' if kind else ''}.",
         next_step="Attach it as text or as an image, or name its path in what you say.",
     )
 
 
-def _too_large(place: Place, size: int, most: int, media_type: str) -> Invalid:
+def _too_large(place: Place, size: int, most: int, media: tuple[MediaKind, str] | None) -> Invalid:
     allowed = f"{most // 1024 // 1024} MiB" if most >= 1024 * 1024 else f"{most // 1024} KiB"
-    what = f"an image ({media_type})" if media_type else "a text"
-    step = "Make it smaller." if media_type else "Name its path in what you say: the model reads the parts it needs."
+    what = f"{_NOUNS[media[0]]} ({media[1]})" if media else "a text"
+    step = "Make it smaller." if media else "Name its path in what you say: the model reads the parts it needs."
     return Invalid(f"{place.shown} is {what} of {size} bytes; at most {allowed} can be attached.", next_step=step)

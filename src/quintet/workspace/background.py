@@ -1,5 +1,5 @@
 """Commands that go on after their call has ended. Each belongs to a thread, keeps its last output within bounds, and
-ends at the latest with this process. Knows no journal: nothing is told to anybody who does not ask.
+ends at the latest with this process. Knows no journal: whoever made this is told of each end, once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.ids import new_id
@@ -17,8 +18,10 @@ from quintet.workspace.output import Decoder, Kept
 
 AT_ONCE = 8  # running, per thread
 REMEMBERED = 16  # running and ended, per thread
+TOLD_WITHIN_S = 2.0  # a process that ends does not wait long
 SETTLED_S = 0.05  # a line that still grows is not torn between two looks: half a secret is not recognised as one
 Run = Callable[[Receiver, Callable[[], None]], Awaitable[Ended]]
+Tell = Callable[[str, "Look"], Awaitable[None]]  # the thread, and what there is to see of the command that ended
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -30,14 +33,21 @@ class Look(msgspec.Struct, frozen=True):
     ended: Ended | None = None  # None: it runs, or was stopped, or failed
     stopped: bool = False
     failure: str = ""
+    left: bool = False  # stopped because this process ends
+    description: str = ""  # a few words for people, where whoever started it had some
+
+    @property
+    def runs(self) -> bool:
+        return self.ended is None and not self.stopped and not self.failure
 
 
 class BackgroundCommand:
-    def __init__(self, thread: str, command: str, child: Child) -> None:
+    def __init__(self, thread: str, command: str, child: Child, description: str = "") -> None:
         self.id = new_id("cal")
         self.thread = thread
         self.command = command
         self.child = child
+        self.description = description
         self.task: asyncio.Future[Ended]
         self.over: float | None = None
         self._begun = self._last = time.monotonic()
@@ -58,23 +68,33 @@ class BackgroundCommand:
             text, line_end, growing = text.rpartition("\n")
             text += line_end
             self._unread.add(growing)
+        return self.glance(text)
+
+    def glance(self, text: str = "") -> Look:
+        """How it stands; what it has written stays unread."""
         seconds = (self.over or time.monotonic()) - self._begun
         done = self.task.done()
         stopped = done and self.task.cancelled()
         error = self.task.exception() if done and not stopped else None
         ended = self.task.result() if done and not stopped and error is None else None
         failure = "" if error is None else str(error) or type(error).__name__
-        return Look(self.id, self.command, self.child, text, seconds, ended, stopped, failure)
+        told = (seconds, ended, stopped, failure)
+        return Look(self.id, self.command, self.child, text, *told, description=self.description)
 
 
 class Background:
-    def __init__(self) -> None:
-        self._commands: dict[str, BackgroundCommand] = {}
+    """`tell` is awaited beside everything else when a command has ended whose id somebody was given."""
 
-    async def start(self, thread: str, command: str, child: Child, run: Run) -> str:
+    def __init__(self, tell: Tell | None = None) -> None:
+        self._commands: dict[str, BackgroundCommand] = {}
+        self._tell = tell
+        self._telling: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    async def start(self, thread: str, command: str, child: Child, run: Run, description: str = "") -> str:
         """Its id, once it has been spawned; what kept it from that is raised."""
         self._make_room(thread)
-        made = BackgroundCommand(thread, command, child)
+        made = BackgroundCommand(thread, command, child, description)
         spawned = asyncio.Event()
         made.task = asyncio.ensure_future(self._follow(made, run, spawned.set))
         self._commands[made.id] = made
@@ -89,6 +109,7 @@ class Background:
         if not spawned.is_set():
             del self._commands[made.id]
             await made.task
+        made.task.add_done_callback(lambda ended: self._ended(made))
         return made.id
 
     async def look(self, thread: str, name: str, wait_s: float = 0.0) -> Look:
@@ -98,6 +119,10 @@ class Background:
             await asyncio.wait((found.task,), timeout=wait_s)
         return found.look()
 
+    def known(self, thread: str) -> list[Look]:
+        """How the thread's stand, oldest first; what they have written stays unread."""
+        return [command.glance() for command in self._commands.values() if command.thread == thread]
+
     async def stop(self, thread: str, name: str) -> Look:
         """End it with everything it started; its last output."""
         found = self._find(thread, name)
@@ -106,7 +131,23 @@ class Background:
 
     async def close(self) -> None:
         """This process ends, and they with it."""
+        self._closing = True
         await asyncio.gather(*map(_end, self._commands.values()))
+        await asyncio.sleep(0)  # the loop calls what was to be called at their ends
+        if self._telling:
+            await asyncio.wait(set(self._telling), timeout=TOLD_WITHIN_S)
+
+    def _ended(self, command: BackgroundCommand) -> None:
+        if self._tell is not None:
+            look = command.glance()
+            told = replace(look, left=look.stopped and self._closing)
+            task = asyncio.get_running_loop().create_task(self._told(command.thread, told))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _told(self, thread: str, look: Look) -> None:
+        assert self._tell is not None
+        await self._tell(thread, look)
 
     async def _follow(self, command: BackgroundCommand, run: Run, spawned: Callable[[], None]) -> Ended:
         try:

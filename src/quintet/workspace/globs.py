@@ -42,6 +42,11 @@ class Glob:
             return True
         return any(_reached(parts, names) for parts in self._whole)
 
+    def leads(self, directory: str) -> bool:
+        """Whether something below this directory could be meant; a walk need not enter another."""
+        names = directory.split("/")
+        return bool(self._anywhere) or any(_goes_on(parts, names) for parts in self._whole)
+
     def endings(self) -> Sequence[str]:
         """The globs again if each is `*.` and a plain ending, so that another program reads them the same way; nothing
         otherwise."""
@@ -80,6 +85,25 @@ def alternatives(glob: str) -> list[str]:
 
 def _may_end(part: str, name: str) -> bool:
     return part == "**" or fnmatchcase(name, part)
+
+
+def _goes_on(parts: list[str], names: list[str]) -> bool:
+    """Whether the parts can stand for these names with one of them left for what lies below."""
+    places = _skipped(parts, {0})
+    for name in names:
+        stays = {n for n in places if n < len(parts) and parts[n] == "**"}
+        goes = {n + 1 for n in places if n < len(parts) and parts[n] != "**" and fnmatchcase(name, parts[n])}
+        places = _skipped(parts, stays | goes)
+    return any(n < len(parts) for n in places)
+
+
+def _skipped(parts: list[str], places: set[int]) -> set[int]:
+    """`**` may stand for nothing."""
+    made = set(places)
+    for n in range(len(parts)):
+        if n in made and parts[n] == "**":
+            made.add(n + 1)
+    return made
 
 
 def _reached(parts: list[str], names: list[str]) -> set[int]:

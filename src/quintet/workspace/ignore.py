@@ -52,9 +52,12 @@ class Ignored:
     """What a search, a listing or a checkpoint leaves out under `root`. `hides` names directories that are left out as
     if they were not there (PathGuard.hides)."""
 
-    def __init__(self, root: str, hides: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, root: str, hides: Callable[[str], bool] | None = None, *, rules: bool = True) -> None:
+        """Without `rules` only `.git` and what is hidden are left out."""
         self.root = os.path.realpath(root)
+        self._rules = rules
         self.entered: list[str] = []  # directories that were walked, from the root
+        self.passed: list[str] = []  # directories that the walk did not want to enter, from the root
         self.unread: list[str] = []  # directories that could not be walked, from the root, with the reason
         self._hides = hides
         self._scopes: dict[str, _Scope] = {}
@@ -74,21 +77,24 @@ class Ignored:
                 return True
         return False
 
-    def walk(self, start: str = "") -> Iterator[Found]:
+    def walk(self, start: str = "", enters: Callable[[str], bool] | None = None) -> Iterator[Found]:
         """Everything below `start` (absolute or from the root) that is not ignored, a directory's files before its
         directories, by name. `start` itself and what it lies in are not judged: whoever names a directory means it.
-        A directory that cannot be read is told in `unread`; a missing start is an OSError."""
+        A directory that cannot be read is told in `unread`, one that `enters` does not want in `passed`; a missing
+        start is an OSError."""
         inner = os.path.relpath(os.path.join(self.root, start), self.root)
         inner = "" if inner == os.curdir else inner
         if inner.split(os.sep)[0] == os.pardir:
             raise ValueError(f"{start} lies outside {self.root}")
         handle = _directory(self.root, inner)
         above = os.path.dirname(inner)
-        scope = self._scope(above) if inner else _Scope()
-        with closing(self._below(inner, handle, scope)) as found:
+        scope = self._scope(above) if inner and self._rules else _Scope()
+        with closing(self._below(inner, handle, scope, enters)) as found:
             yield from found
 
-    def _below(self, inner: str, handle: int, scope: _Scope) -> Generator[Found, None, None]:
+    def _below(
+        self, inner: str, handle: int, scope: _Scope, enters: Callable[[str], bool] | None
+    ) -> Generator[Found, None, None]:
         """Depth first with a stack of its own: a generator inside a generator costs at every level."""
         waiting: list[tuple[int, str, _Scope, list[str]]] = []
         try:
@@ -103,6 +109,10 @@ class Ignored:
                     continue
                 name = names.pop()
                 path = f"{inner}/{name}" if inner else name
+                if enters is not None and not enters(path):
+                    if not self._hidden(path):
+                        self.passed.append(path)
+                    continue
                 below = self._entered(path, name, handle, depth=len(waiting))
                 if below < 0:
                     continue
@@ -135,7 +145,8 @@ class Ignored:
         except OSError as error:
             self.unread.append(f"{inner or '.'}: {error.strerror}")
             return [], [], scope
-        scope = _entered_scope(scope, {e.name for e in entries if e.name.startswith(".")}, inner, handle)
+        if self._rules:
+            scope = _entered_scope(scope, {e.name for e in entries if e.name.startswith(".")}, inner, handle)
         files, directories = [], []
         for entry in entries:
             path = f"{inner}/{entry.name}" if inner else entry.name

@@ -5,14 +5,14 @@ It answers with a Place; how a Place is opened is the business of files.py. Know
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
 from quintet.domain.errors import Invalid, OutOfBounds
 from quintet.workspace.project_root import worktree_root
-from quintet.workspace.protected import fold, is_protected
+from quintet.workspace.protected import fold, is_protected, may_be_added
 
 PATH_LIMIT = 4_096
 NAME_LIMIT = 255  # bytes of one name, on every file system that matters here
@@ -47,19 +47,53 @@ class PathGuard:
         # A whole user directory kept in git, or a repository at /, is no workspace: it would contain every project.
         return here if top in ("/", os.path.realpath(os.path.expanduser("~"))) else top
 
-    def reading(self, path: str, cwd: str, root: str = "") -> Place:
+    def reading(self, path: str, cwd: str, root: str = "", *, added: Iterable[str] = ()) -> Place:
         """The place of a path given by whoever works in `cwd`; Invalid when it is not theirs. With a root (one that a
-        server is configured with) that contains it, else the workspace."""
+        server is configured with) that contains it, else the workspace or one of the directories added to it."""
         _spelled(path)
         with _resolving(path):
             here = os.path.realpath(cwd)
             resolved = os.path.realpath(os.path.join(here, path))
             around = os.path.realpath(root) if root else self.workspace(here)
+            if not root and not contains(around, resolved):
+                around = next((place for place in self.standing(added) if contains(place, resolved)), around)
             return self._open_place(path, resolved, here, around)
 
-    def writing(self, path: str, cwd: str) -> Place:
+    def writing(self, path: str, cwd: str, *, added: Iterable[str] = ()) -> Place:
         """Stricter than reading: what git, shells, editors and agents run by themselves is the person's to write."""
-        return _unprotected(self.reading(path, cwd))
+        return _unprotected(self.reading(path, cwd, added=added))
+
+    def adding(self, path: str, cwd: str, added: Sequence[str] = ()) -> tuple[str, ...]:
+        """The directories beside the workspace when this one is added; as before where it is part of them already.
+        Invalid where it cannot be one, OutOfBounds where it may not."""
+        _spelled(path)
+        with _resolving(path):
+            here = os.path.realpath(cwd)
+            place = os.path.realpath(os.path.join(here, path))
+            if not os.path.isdir(place):
+                raise Invalid(f"{_quoted(path)} is no directory.", next_step="Name one that is there.")
+            workspace = self.workspace(here)
+            if any(contains(known, place) for known in (workspace, *added)):
+                return tuple(added)
+            if contains(place, workspace):
+                raise Invalid(
+                    f"{_quoted(path)} holds the working directory itself.", next_step="Start in that directory instead."
+                )
+            if self.hides(place) or (self._home and contains(fold(place), self._home)) or not may_be_added(place):
+                raise OutOfBounds(
+                    f"{_quoted(path)} cannot be added: the machine, a person or Quintet keeps things there.",
+                    next_step="Name a directory further down.",
+                )
+        # Of one inside the other the outer one is enough; nothing may move the way to what is a root itself.
+        return (*(known for known in added if not contains(place, known)), place)
+
+    def standing(self, added: Iterable[str]) -> tuple[str, ...]:
+        """Those that still are what they were when they were added: one that is gone, or a link by now, is none."""
+        return tuple(
+            place
+            for place in added
+            if os.path.isdir(place) and os.path.realpath(place) == place and not self.hides(place)
+        )
 
     def exporting(self, path: str, cwd: str, root: str = "") -> Place:
         """Where a file goes that is made for somebody outside. Links on the way are followed and judged by where they
@@ -153,6 +187,14 @@ def _spelled(path: str) -> None:
         raise Invalid(f"{_quoted(path)} holds half of a surrogate pair, which no path does.") from error
     if any(len(name) > NAME_LIMIT for name in names):
         raise Invalid(f"A name in {_quoted(path)} is longer than {NAME_LIMIT} bytes.")
+
+
+def is_path(path: str) -> bool:
+    try:
+        _spelled(path)
+    except Invalid:
+        return False
+    return True
 
 
 def _quoted(path: str) -> str:

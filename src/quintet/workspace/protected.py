@@ -42,6 +42,12 @@ _OF_A_HOME = (
     # Who may come in, and what runs then; programs found by name; what every Python imports.
     *(".ssh", ".local/bin", "bin", ".cargo/bin", ".cargo/config.toml", ".local/lib"),
 )
+# No workspace at all, nor beside one: the machine's own, whole trees of everybody's, what commands have for themselves.
+_OF_THE_MACHINE = (
+    *("/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run", "/var/run"),
+    *("/System", "/Library", "/private/etc"),
+)
+_WHOLE = ("/", "/tmp", "/var/tmp", "/private/tmp", "/home", "/Users", "/var", "/opt", "/mnt", "/media", "/srv")  # noqa: S108
 _MODULES_DEPTH = 6  # directories under .git/modules: a submodule may be called third_party/a/b
 _MODULES_LIMIT = 500
 
@@ -103,6 +109,24 @@ def is_protected(root: str, path: str) -> bool:
     if _is_home(root):  # by its whole name: who makes a file beside it makes nothing of it
         places += [name for given in _OF_A_HOME for name in (given, _target(root, given))]
     return any(inner[: len(place)] == place for place in map(_folded, places))
+
+
+def may_be_added(place: str) -> bool:
+    """Whether a directory (absolute, without links) may be worked in beside a workspace. Not the machine's own; no home
+    and nothing that holds one; nothing that decides what runs, nor what holds such of somebody's home."""
+    if place in _WHOLE or any(_within(place, kept) for kept in _OF_THE_MACHINE):
+        return False
+    for home in {os.path.realpath(os.path.expanduser("~")), home_of_owner(place)} - {""}:
+        decides = protected_places(home, home=True)
+        if _within(home, place) or any(_within(inner, place) or _within(place, inner) for inner in decides):
+            return False
+    parts = place.split(os.sep)
+    above = [os.sep.join(parts[:count]) or os.sep for count in range(1, len(parts))]
+    return not any(is_protected(root, place) for root in above)
+
+
+def _within(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
 def _target(root: str, name: str) -> str:

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -20,15 +20,22 @@ from quintet.workspace.handles import open_below
 from quintet.workspace.ignore import KINDS
 from quintet.workspace.paths import Place, contains
 
+if TYPE_CHECKING:
+    from quintet.workspace.search_python import Python
+
 TIMEOUT_S = 30.0
 
 
 class Query(msgspec.Struct, frozen=True):
     pattern: str
     ignore_case: bool = False
-    context: int = 0  # lines before and after
+    before: int = 0  # lines of context
+    after: int = 0
     glob: str = ""
     rows: int = 0  # matching lines to tell; all are counted
+    multiline: bool = False  # an expression may go over several lines, and `.` means their ends, too
+    ignored: bool = False  # search what the ignore rules leave out, too
+    occurrences: bool = False  # count each match in a line; only where no rows are told
     prefix: str = ""  # what a path from the start needs in front to be read from elsewhere; set by Search
 
     def wants(self, path: str, glob: Glob) -> bool:
@@ -45,7 +52,7 @@ class Line(NamedTuple):
 
 class Hits(NamedTuple):
     path: str  # as people read it: from the working directory where that is possible
-    lines: int  # that match
+    lines: int  # that match; or matches, where occurrences are counted
     rows: tuple[Line, ...] = ()
 
 
@@ -76,7 +83,7 @@ class Engine(Protocol):
 
     async def lines(self, query: Query) -> Findings: ...
 
-    async def files(self, glob: Glob) -> Findings: ...
+    async def files(self, glob: Glob, *, ignored: bool) -> Findings: ...
 
 
 class Search:
@@ -95,26 +102,34 @@ class Search:
             query = msgspec.structs.replace(query, prefix=prefix)
             return _shown(prefix, await self._engine(site).lines(query))
 
-    async def files(self, place: Place, glob: Glob) -> Findings:
-        """Files whose path from the place, which is a directory, fits."""
+    async def files(self, place: Place, glob: Glob, *, directories: bool = False, ignored: bool = False) -> Findings:
+        """Files whose path from the place, which is a directory, fits; `directories`: and directories, which have a
+        slash behind them. `ignored`: also what the ignore rules leave out."""
         with _site(place) as site:
             if site.name:
                 raise Invalid(f"{place.shown} is not a directory.", next_step="Give the directory it lies in.")
             prefix = "" if place.shown == os.curdir else place.shown.rstrip("/") + "/"
-            return _shown(prefix, await self._engine(site).files(glob))
+            if directories:
+                return _shown(prefix, await self._own_engine(site).entries(glob, ignored=ignored))
+            return _shown(prefix, await self._engine(site).files(glob, ignored=ignored))
+
+    def _own_engine(self, site: Site) -> Python:
+        from quintet.workspace.search_python import Python
+
+        return Python(self._environment, site, self._unseen(site))
+
+    def _unseen(self, site: Site) -> list[str]:
+        return [place for place in self._hidden if not contains(place, site.root)]
 
     def _engine(self, site: Site) -> Engine:
         """Imported when needed: most turns search nothing."""
         parents = self._rules_of_parents(site)
-        hidden = [place for place in self._hidden if not contains(place, site.root)]
         ripgrep = find_program("rg", self._environment)
         if ripgrep and parents is not None:
             from quintet.workspace.search_ripgrep import Ripgrep
 
-            return Ripgrep(ripgrep, self._environment, site, hidden, parents=parents)
-        from quintet.workspace.search_python import Python
-
-        return Python(self._environment, site, hidden)
+            return Ripgrep(ripgrep, self._environment, site, self._unseen(site), parents=parents)
+        return self._own_engine(site)
 
     def _rules_of_parents(self, site: Site) -> bool | None:
         """Whether ripgrep may look for rules above the start. It knows no root and would go up to `/`, while rules

@@ -31,7 +31,10 @@ class Order(msgspec.Struct, frozen=True):
     hidden: tuple[bytes, ...] = ()  # directories that are not there
     pattern: str = ""
     ignore_case: bool = False
-    context: int = 0
+    before: int = 0  # lines of context
+    after: int = 0
+    ignored: bool = False  # also what the ignore rules leave out
+    occurrences: bool = False  # count matches instead of lines that have one
     glob: str = ""
     prefix: bytes = b""
     rows: int = 0  # how many matching lines to tell; all are counted
@@ -71,7 +74,9 @@ def report(order: Order) -> Report:
     except (re.error, OverflowError, RecursionError) as error:
         return Report(unsupported=str(error))
     hidden = [os.fsdecode(place) for place in order.hidden]
-    ignored = Ignored(os.fsdecode(order.root), lambda path: any(contains(place, path) for place in hidden))
+    ignored = Ignored(
+        os.fsdecode(order.root), lambda path: any(contains(place, path) for place in hidden), rules=not order.ignored
+    )
     found: list[FoundFile] = []
     unread: list[str] = []
     for path, opened in _opened(order, ignored, unread):
@@ -121,19 +126,20 @@ def searched(data: bytes, path: str, expression: re.Pattern[str], order: Order) 
         lines.pop()
     count = 0
     rows: list[FoundRow] = []
-    waiting: deque[tuple[int, bytes]] = deque(maxlen=order.context)
+    waiting: deque[tuple[int, bytes]] = deque(maxlen=order.before)
     after = 0
     for number, line in enumerate(lines, 1):
-        found = expression.search(line.decode("utf-8", "surrogateescape"))
+        text = line.decode("utf-8", "surrogateescape")
+        found = expression.search(text)
         matches = found is not None
-        count += matches
+        count += sum(1 for _ in expression.finditer(text)) if matches and order.occurrences else matches
         if count > order.rows:
             continue
         if matches:
             rows += [_row(*earlier) for earlier in waiting]
             waiting.clear()
             rows.append(_row(number, line, column=found.start() + 1 if found else 0))
-            after = order.context
+            after = order.after
         elif after:
             rows.append(_row(number, line))
             after -= 1

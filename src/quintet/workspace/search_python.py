@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -34,13 +35,21 @@ class Python:
         self._hidden = tuple(hidden)
 
     async def lines(self, query: Query) -> Findings:
+        if query.multiline:
+            raise Invalid(
+                "Without ripgrep lines are searched one by one.",
+                next_step="Search for one of the lines, or install ripgrep.",
+            )
         order = Order(
             root=os.fsencode(self._site.root),
             start=os.fsencode(self._site.start),
             pattern=query.pattern,
             name=os.fsencode(self._site.name),
             ignore_case=query.ignore_case,
-            context=query.context,
+            before=query.before,
+            after=query.after,
+            ignored=query.ignored,
+            occurrences=query.occurrences,
             glob=query.glob,
             prefix=os.fsencode(query.prefix),
             rows=query.rows,
@@ -63,17 +72,37 @@ class Python:
         ]
         return Findings(files, unread_note(report.unread))
 
-    async def files(self, glob: Glob) -> Findings:
-        """In a thread of this process: a glob cannot run away."""
-        ignored = Ignored(self._site.root, lambda path: any(contains(place, path) for place in self._hidden))
+    async def files(self, glob: Glob, *, ignored: bool) -> Findings:
+        return await self._walked(glob, ignored=ignored, directories=False)
+
+    async def entries(self, glob: Glob, *, ignored: bool) -> Findings:
+        """Files and directories."""
+        return await self._walked(glob, ignored=ignored, directories=True)
+
+    async def _walked(self, glob: Glob, *, ignored: bool, directories: bool) -> Findings:
+        """In a thread of this process: a glob cannot run away, but a tree can be larger than anybody waits for."""
+        tree = Ignored(
+            self._site.root, lambda path: any(contains(place, path) for place in self._hidden), rules=not ignored
+        )
         cut = len(self._site.start) + 1 if self._site.start else 0
+        ends = time.monotonic() + search.TIMEOUT_S
+        late: list[str] = []
 
         def walked() -> list[str]:
-            found = (f for f in ignored.walk(self._site.start) if f.entry.is_file(follow_symlinks=False))
-            return sorted((f.path[cut:] for f in found if glob.fits(f.path[cut:])), key=os.fsencode)
+            made: list[str] = []
+            for found in tree.walk(self._site.start, lambda path: glob.leads(path[cut:])):
+                if found.entry.is_file(follow_symlinks=False) and glob.fits(found.path[cut:]):
+                    made.append(found.path[cut:])
+                if time.monotonic() > ends:
+                    late.append(f"the search was ended after {search.TIMEOUT_S:.0f} s; there may be more")
+                    break
+            if directories:
+                seen = (path[cut:] for path in (*tree.entered, *tree.passed))
+                made += [f"{path}/" for path in seen if glob.fits(path)]
+            return sorted(made, key=os.fsencode)
 
         paths = await on_disk(walked)
-        return Findings([Hits(path, 0) for path in paths], unread_note(ignored.unread))
+        return Findings([Hits(path, 0) for path in paths], (*late, *unread_note(tree.unread)))
 
     async def _reported(self, order: Order) -> Report:
         argv = (sys.executable, "-I", "-B", "-c", _START, _SOURCE)

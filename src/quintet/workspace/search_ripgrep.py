@@ -69,14 +69,14 @@ class Ripgrep:
     async def lines(self, query: Query) -> Findings:
         if not query.rows:
             return await self._counted(query)
-        ran = await self._run(query, "--json", f"--context={query.context}")
+        ran = await self._run(query, "--json", *_around(query))
         if ran.cut is Cut.SIZE:
             return await self._much(query)
         blocks = _blocks(ran.output)
         return self._told(query, _wanted(query, blocks), ran)
 
-    async def files(self, glob: Glob) -> Findings:
-        ran = await self._started(["--files", "--null", "--", "."], b"")
+    async def files(self, glob: Glob, *, ignored: bool) -> Findings:
+        ran = await self._started([*_rules(ignored=ignored), "--files", "--null", "--", "."], b"")
         if ran.cut is Cut.SIZE:
             raise Invalid(
                 "There are more files than can be looked through.", next_step="Give a directory further down."
@@ -86,7 +86,7 @@ class Ripgrep:
         return Findings([Hits(path, 0) for path in fitting], _notes(ran))
 
     async def _counted(self, query: Query) -> Findings:
-        ran = await self._run(query, "--count", "--null")
+        ran = await self._run(query, "--count-matches" if query.occurrences else "--count", "--null")
         counts = {os.fsdecode(path.removeprefix(b"./")): int(n) for path, n in _COUNTED.findall(ran.output)}
         glob = Glob(query.glob) if query.glob else None
         paths = sorted((path for path in counts if glob is None or query.wants(path, glob)), key=os.fsencode)
@@ -103,7 +103,7 @@ class Ripgrep:
             left -= hits.lines
             if is_utf_8(hits.path):
                 chosen.append(_glob(hits.path))
-        ran = await self._run(query, "--json", f"--context={query.context}", f"--max-count={query.rows}", *chosen)
+        ran = await self._run(query, "--json", *_around(query), f"--max-count={query.rows}", *chosen)
         rows = {} if ran.cut else {path: _rows(block) for path, block in _blocks(ran.output).items()}
         files = [Hits(hits.path, hits.lines, rows.get(hits.path, ())) for hits in counted.files]
         more = ("the lines are too long to be shown; only files are told",) if ran.cut else ()
@@ -114,7 +114,10 @@ class Ripgrep:
         left = query.rows
         for path in sorted(blocks, key=os.fsencode):
             count = sum(line.startswith(b'{"type":"match"') for line in blocks[path])
-            files.append(Hits(path, count, _rows(blocks[path]) if left > 0 else ()))
+            rows = _rows(blocks[path]) if left > 0 or query.multiline else ()
+            if query.multiline:
+                count = sum(row.matches for row in rows)
+            files.append(Hits(path, count, rows if left > 0 else ()))
             left -= count
         return Findings(files, _notes(ran))
 
@@ -123,8 +126,11 @@ class Ripgrep:
         endings = Glob(query.glob).endings() if query.glob and not self._site.name else ()
         kinds = [f"--type-add=wanted:{ending}" for ending in endings]
         kinds += ["--type=wanted"] if kinds else []
-        # The expression comes by stdin: command lines can be read by everybody on the machine.
-        ran = await self._started([case, *kinds, *flags, "--file=-", "--", "."], query.pattern.encode() + b"\n")
+        kinds += _rules(ignored=query.ignored)
+        kinds += ["--multiline", "--multiline-dotall"] if query.multiline else []
+        # The expression comes by stdin: command lines can be read by everybody on the machine. One line is one.
+        pattern = query.pattern.replace("\n", "\\n")
+        ran = await self._started([case, *kinds, *flags, "--file=-", "--", "."], pattern.encode() + b"\n")
         about_files = all(line.startswith("./") for line in _complaints(ran))
         if ran.code > 1 and not ran.output and not ran.cut and not about_files:
             raise Invalid(f"The search failed: {_reason(ran.errors)}", next_step="Correct the expression.")
@@ -134,6 +140,14 @@ class Ripgrep:
         argv = (*self._argv, *flags)
         limit_s = search.TIMEOUT_S
         return await run_program(Program(argv, self._site.handle, self._environment, given, limit_s, OUTPUT_LIMIT))
+
+
+def _around(query: Query) -> tuple[str, str]:
+    return f"--before-context={query.before}", f"--after-context={query.after}"
+
+
+def _rules(*, ignored: bool) -> list[str]:
+    return ["--no-ignore"] if ignored else []
 
 
 def _glob(path: str, sign: str = "") -> str:
@@ -172,7 +186,9 @@ def _rows(block: list[bytes]) -> tuple[Line, ...]:
         text = raw.removesuffix(b"\n").decode("utf-8", "replace")
         before = raw[: data.submatches[0].start].decode("utf-8", "replace") if data.submatches else None
         column = 0 if before is None else len(before) + 1
-        rows.append(Line(data.line_number or 0, line.startswith(b'{"type":"match"'), text, column))
+        matches, first = line.startswith(b'{"type":"match"'), data.line_number or 0
+        # A match over several lines is told in one piece.
+        rows += [Line(first + n, matches, each, 0 if n else column) for n, each in enumerate(text.split("\n"))]
     return tuple(rows)
 
 

@@ -30,6 +30,7 @@ class Skill(msgspec.Struct, frozen=True):
     description: str
     directory: str  # absolute, resolved
     of_project: bool
+    is_flow: bool = False  # it holds a chart that can be run step by step
 
 
 def find_skills(home: str, root: str, given: Sequence[str] = ()) -> list[Skill]:
@@ -94,17 +95,21 @@ def _skills_in(directory: str, *, within: str, of_project: bool) -> Iterator[Ski
         place = os.path.realpath(os.path.join(directory, name))
         inside = place.startswith(os.path.realpath(within) + os.sep)
         if _NAME.fullmatch(name) and inside and os.path.isfile(os.path.join(place, FILE)):
-            yield Skill(name, _description(os.path.join(place, FILE)), place, of_project)
+            front, body = _head(os.path.join(place, FILE))
+            is_flow = front.get("type", "").lower() == "flow"
+            yield Skill(name, _description(front, body), place, of_project, is_flow)
 
 
-def _description(path: str) -> str:
-    """The `description` of the front matter, else the first line of text. One line."""
+def _head(path: str) -> tuple[dict[str, str], str]:
     try:
         with _opened(path) as file:
-            text = file.read(HEAD).decode("utf-8", "replace")
+            return split_front(file.read(HEAD).decode("utf-8", "replace"))
     except (OSError, Invalid):
-        return ""
-    front, body = split_front(text)
+        return {}, ""
+
+
+def _description(front: dict[str, str], body: str) -> str:
+    """The `description` of the front matter, else the first line of text. One line."""
     said = front.get("description") or next((line.strip("# ") for line in body.splitlines() if line.strip("# ")), "")
     return " ".join(said.split())[:300]
 

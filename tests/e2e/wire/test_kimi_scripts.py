@@ -202,7 +202,7 @@ def test_arguments_that_are_not_json_are_an_error_and_the_turn_goes_on(tmp_path:
         assert spoken(heard) == "done"
 
 
-@pytest.mark.req("wire:S66")
+@pytest.mark.req("wire:S66", "wire:T1")
 def test_a_call_in_parts_is_passed_on_in_parts(tmp_path: Path) -> None:
     middle = '"todos":[{"title":"a","status":"done"}]'
     script = "\n".join(
@@ -211,13 +211,14 @@ def test_a_call_in_parts_is_passed_on_in_parts(tmp_path: Path) -> None:
             'tool_call_part: {"arguments_part": "{"}',
             f"tool_call_part: {json.dumps({'arguments_part': middle})}",
             'tool_call_part: {"arguments_part": "}"}',
+            "tool_call_part:",
         ]
     )
     with client(tmp_path, script, "text: done", flags=("--yolo",)) as wire:
         heard = wire.prompt("go")
         (begun,) = payloads(heard, "ToolCall")
-        parts = [begun["function"]["arguments"], *(p["arguments_part"] for p in payloads(heard, "ToolCallPart"))]
-        assert "".join(filter(None, parts)) == '{"todos":[{"title":"a","status":"done"}]}'
+        assert begun["function"] == {"name": "SetTodoList", "arguments": None}
+        assert [p["arguments_part"] for p in payloads(heard, "ToolCallPart")] == ["{", middle, "}", None]
         assert told(heard)["display"] == [{"type": "todo", "items": [{"title": "a", "status": "done"}]}]
 
 
@@ -494,6 +495,7 @@ def test_simulated_failures_of_the_provider_are_its_errors_and_the_next_prompt_w
 def test_a_conversation_is_compacted_cleared_and_planned_as_clients_compare_it(tmp_path: Path) -> None:
     said = (
         "text: hello\nusage: input_other=10 output=5",
+        f"text: {'a long answer ' * 90}",
         "text: summary\nusage: input_other=50 output=20",
         "text: planned",
     )
@@ -515,6 +517,12 @@ def test_a_conversation_is_compacted_cleared_and_planned_as_clients_compare_it(t
         told_in_order = ["TurnBegin", "CompactionBegin", "CompactionEnd", "ContentPart", "StatusUpdate", "TurnEnd"]
         assert kinds(heard) == [*told_in_order, "reply"]
         assert spoken(heard) == "The context has been compacted."
+        # Nothing but "hi" and "hello": no model is asked for a summary of so little.
+        few = {"context_usage": 1e-05, "context_tokens": 1, "max_context_tokens": 100_000}
+        assert payloads(heard, "StatusUpdate") == [nothing | few]
+        wire.prompt("at length")
+        heard = wire.prompt("/compact")
+        assert kinds(heard) == [*told_in_order, "reply"]
         (status,) = payloads(heard, "StatusUpdate")
         assert status["context_usage"] > 0
         assert (status["token_usage"], status["plan_mode"]) == (None, None)

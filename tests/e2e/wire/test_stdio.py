@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.wire_client import KIMI, WireClient, kinds, payloads, spoken
-from tests.faults.processes import QUINTET, environment, living_with, wait_until, write_home
+from tests.faults.processes import QUINTET, environment, living_with, quintet, wait_until, write_home
 
 SAYS = 'scope: turn\nthink: "hm"\ntext: "one "\ntext: "two"\nusage: in=30 out=2 cached=10\n'
 HOLDS = 'scope: turn\ntext: "begin "\nuntil: never\n'
@@ -140,6 +140,52 @@ def test_a_home_that_cannot_be_used_is_one_line_on_stderr_and_nothing_on_stdout(
     assert "config.toml" in said
 
 
+@pytest.mark.parametrize("program", [(KIMI, "--wire"), (QUINTET, "kward")])
+def test_a_start_that_fails_says_why_also_to_a_client_that_reads_both_streams_as_one(
+    tmp_path: Path, program: tuple[str, ...]
+) -> None:
+    home = write_home(tmp_path / "home", config="nonsense = true\n")
+    argv = [*program, "--home", str(home)]
+    done = subprocess.run(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, env=environment(), check=False
+    )
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) == 1
+    assert b"config.toml" in done.stdout
+
+
+@pytest.mark.req("wire:S02")
+def test_with_both_streams_as_one_a_running_server_writes_nothing_but_the_protocol(tmp_path: Path) -> None:
+    home = write_home(tmp_path / "home", SAYS)
+    argv = [KIMI, "--wire", "--debug", "--verbose", "--home", str(home), "--work-dir", str(tmp_path)]
+    asked = b'{"jsonrpc":"2.0","id":"1","method":"cancel"}\n'
+    done = subprocess.run(
+        argv, input=asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, env=environment(), check=False
+    )
+    assert done.returncode == 0
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["1"]
+    assert "cancel has come" in (home / "quintet.log").read_text()
+
+
+@pytest.mark.req("security:S29")
+def test_a_directory_of_the_command_line_is_worked_in_and_shown_to_the_person(tmp_path: Path) -> None:
+    (beside := tmp_path / "beside").mkdir()
+    script = f'scope: turn\ntool_call: Shell {{"command": "echo hi > {beside}/made"}}\n---\ntext: "end"\n'
+    with client(tmp_path, script, "--yolo", "--add-dir", str(beside)) as wire:
+        wire.prompt()
+    assert (beside / "made").read_text() == "hi\n"
+    home = tmp_path / "home"
+    (thread,) = quintet("threads", "list", "--json", home=home).lines
+    assert f"works in {beside}, too" in quintet("threads", "show", thread["id"], home=home).out
+
+
+def test_plan_begins_and_goes_on_in_plan_mode(tmp_path: Path) -> None:
+    for flags in (("--session", "new", "--plan"), ("--session", "s1"), ("--plan", "-r", "s1"), ("-S", "s1")):
+        with client(tmp_path, SAYS, *flags) as wire:
+            (status,) = payloads(wire.prompt(), "StatusUpdate")
+            assert status["plan_mode"] is (flags != ("--session", "s1"))
+
+
 @pytest.mark.req("wire:S02")
 def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_path: Path) -> None:
     """Every line is parsed by the client, so whatever else came would fail it."""
@@ -162,11 +208,16 @@ def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_pa
         (["login", "--json"], b"no login"),
         (["logout"], b"no login"),
         (["mcp", "test", "x"], b"no MCP server"),
+        (["--every-event", "mcp", "list"], b"no MCP server"),
         (["--wire", "--work-dir", "/none/such"], b"with --work-dir."),
+        (["--wire", "--session"], b"without an id"),
+        (["--wire", "--continue"], b"Start without --continue"),
+        (["--wire", "--add-dir", "/etc"], b"cannot be added"),
+        (["--wire", "--add-dir", "/none/such"], b"is no directory"),
     ],
 )
 def test_what_is_no_way_to_start_it_says_so(words: list[str], said: bytes, tmp_path: Path) -> None:
-    env = environment(QUINTET_HOME=str(tmp_path))
+    env = environment(QUINTET_HOME=str(tmp_path), KIMI_SHARE_DIR=str(tmp_path / "share"))
     done = subprocess.run([KIMI, *words], capture_output=True, timeout=20, env=env, check=False)
     assert done.returncode == 2
     assert done.stdout == b""

@@ -71,7 +71,9 @@ def test_a_model_of_kimis_is_one_of_ours_with_its_address_key_and_window() -> No
         "sk-example",
     )
     assert settings.headers == {"X-A": "1"}
-    assert found.config.models[found.reference] == ModelSettings(context_window=262144, vision=True, reasoning=False)
+    assert found.config.models[found.reference] == ModelSettings(
+        context_window=262144, vision=True, reasoning=False, audio=True, video=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,37 @@ def test_the_environment_alone_can_name_a_model() -> None:
     env["KIMI_MODEL_MAX_CONTEXT_SIZE"], env["KIMI_MODEL_CAPABILITIES"] = "1000", "Image_In"
     found = choose(None, Config(), env)
     assert found.reference == "kimi/k2"
-    assert found.config.models[found.reference] == ModelSettings(context_window=1000, vision=True, reasoning=False)
+    assert found.config.models[found.reference] == ModelSettings(
+        context_window=1000, vision=True, reasoning=False, audio=True, video=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "sound"),
+    [
+        ("kimi", True),
+        ("openai_legacy", True),
+        ("_scripted_echo", True),
+        ("anthropic", False),
+        ("openai_responses", False),
+    ],
+)
+def test_videos_want_their_capability_and_sound_only_a_wire_that_has_a_form_for_it(kind: str, sound: bool) -> None:
+    """Kimi knows no word for sound, and gives it to whoever can be given it."""
+    for able, video in (["image_in", "video_in"], True), (["image_in"], False), ([], False):
+        document = one(type=kind, base_url="http://x", env={"KIMI_SCRIPTED_ECHO_SCRIPTS": "/s"})
+        document["models"]["m"]["capabilities"] = able
+        found = chosen(document)
+        settings = found.config.models[found.reference]
+        assert (settings.audio, settings.video) == (sound, video)
+
+
+def test_what_kimi_knows_of_its_own_models_holds_whatever_the_file_says() -> None:
+    document = one(type="kimi", base_url="http://x")
+    document["models"]["m"]["model"] = "kimi-for-coding"
+    found = choose(parse_kimi(json.dumps(document), "it"), Config(), {}, thinking=True)
+    settings = found.config.models[found.reference]
+    assert (settings.vision, settings.video, settings.reasoning) == (True, True, True)
 
 
 def test_without_any_configuration_of_kimis_ours_serves() -> None:

@@ -6,11 +6,24 @@ import pytest
 
 from quintet.domain.attachment import Attachment
 from quintet.domain.errors import Invalid
-from quintet.domain.item import Attached, ImagePart, Part, TextPart, UserMessage, shown, spoken, text_of
+from quintet.domain.item import (
+    Attached,
+    ImagePart,
+    MediaKind,
+    MediaPart,
+    Part,
+    TextPart,
+    UserMessage,
+    shown,
+    spoken,
+    text_of,
+)
 from quintet.domain.model import ModelInfo
 from quintet.engine.attachments import MOST, MOST_BYTES, Attachments, path_of
 
 IMAGE = ImagePart("image/png", "iVBORw==")
+CLIP = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AAAA")
+SOUND = MediaPart(MediaKind.AUDIO, "data:audio/wav;base64,AAAA")
 SEES, BLIND = ModelInfo("fake/sees", vision=True), ModelInfo("fake/blind")
 
 
@@ -30,7 +43,7 @@ async def parts(*found: Attachment, model: ModelInfo = SEES) -> tuple[Part, ...]
 
 async def test_a_text_is_marked_and_names_its_file_and_an_image_comes_behind_its_name() -> None:
     text = Attached("file:///a%20b.txt", "text/plain", "a b.txt")
-    assert await parts(Attachment("a b.txt", 3, "one"), Attachment("p.png", 4, image=IMAGE)) == (
+    assert await parts(Attachment("a b.txt", 3, "one"), Attachment("p.png", 4, media=IMAGE)) == (
         TextPart(
             '<attached-file path="a b.txt">\none\n</attached-file>',
             text,
@@ -50,8 +63,22 @@ async def test_nothing_in_a_file_or_its_name_can_end_the_mark() -> None:
 
 async def test_who_takes_no_images_is_given_none_and_the_error_says_so() -> None:
     with pytest.raises(Invalid, match=r"p\.png is an image, and fake/blind takes no images"):
-        await parts(Attachment("a", 3, "one"), Attachment("p.png", 4, image=IMAGE), model=BLIND)
+        await parts(Attachment("a", 3, "one"), Attachment("p.png", 4, media=IMAGE), model=BLIND)
     assert len(await parts(Attachment("a", 3, "one"), model=BLIND)) == 1
+
+
+async def test_sound_and_videos_come_behind_their_names_where_the_model_takes_them() -> None:
+    able = ModelInfo("fake/able", audio=True, video=True)
+    assert await parts(Attachment("c.mp4", 3, media=CLIP), Attachment("s.wav", 3, media=SOUND), model=able) == (
+        TextPart('[attached video "c.mp4": video/mp4, 3 bytes]', Attached(name="c.mp4")),
+        MediaPart(CLIP.kind, CLIP.url, Attached("file:///c.mp4", "video/mp4", "c.mp4")),
+        TextPart('[attached audio "s.wav": audio/wav, 3 bytes]', Attached(name="s.wav")),
+        MediaPart(SOUND.kind, SOUND.url, Attached("file:///s.wav", "audio/wav", "s.wav")),
+    )
+    with pytest.raises(Invalid, match=r"c\.mp4 is a video, and fake/sees takes no videos"):
+        await parts(Attachment("c.mp4", 3, media=CLIP))
+    with pytest.raises(Invalid, match=r"s\.wav is a sound recording, and fake/sees takes no sound"):
+        await parts(Attachment("s.wav", 3, media=SOUND))
 
 
 async def test_too_many_files_or_too_much_in_them_is_refused_as_a_whole() -> None:
@@ -70,10 +97,15 @@ async def test_the_working_directory_and_the_root_are_handed_on_as_they_were_giv
 
 
 async def test_people_see_what_was_said_and_the_names_of_what_was_attached() -> None:
-    said = (TextPart("look"), *await parts(Attachment("a", 3, "one"), Attachment("p.png", 4, image=IMAGE)))
+    said = (TextPart("look"), *await parts(Attachment("a", 3, "one"), Attachment("p.png", 4, media=IMAGE)))
     assert spoken(said) == "look"
     assert shown(said) == "look\n[attached: a]\n[attached: p.png]"
     assert "one" in text_of(UserMessage(said)), "what was attached can be searched for"
+    nameless = (TextPart("look"), CLIP, MediaPart(MediaKind.VIDEO, "ms://f1"), IMAGE)
+    assert (
+        shown(nameless) == "look\n[a video, video/mp4, 3 bytes]\n[a video at ms://f1]\n[an image, image/png, 6 bytes]"
+    )
+    assert text_of(UserMessage(nameless)) == "look", "no base64 is searched through"
 
 
 @pytest.mark.parametrize(

@@ -294,6 +294,29 @@ async def test_a_thread_too_short_to_be_summarised_says_so_to_whoever_asked(one:
 
 
 @pytest.mark.req("models:C6")
+async def test_a_few_words_are_left_as_they_are_where_the_starter_says_so_and_a_long_answer_is_not(
+    lone: Process,
+) -> None:
+    thread, model = await lone.thread(), Windowed(text("hello"), text(LINE * 3))
+
+    async def asked() -> Any:
+        started = await soon(lone.turns.compact(thread, lone.starter(model, keep_least=250)))
+        return await lone.ended(started.turn.id)
+
+    await lone.run(thread, model, say="hi")
+    few = await asked()
+    assert few.error is not None
+    assert (few.error.code, few.error.data) == ("invalid", {"text_tokens": 1})
+    assert model.asked_to_summarise == []
+    await lone.run(thread, model, say="more")
+    assert (await asked()).error is None
+    assert len(model.asked_to_summarise) == 1
+    only_a_summary = await asked()
+    assert only_a_summary.error is not None
+    assert only_a_summary.error.data == {}
+
+
+@pytest.mark.req("models:C6")
 async def test_what_is_no_language_model_is_never_asked_for_a_summary(one: Process) -> None:
     class Mechanical(Windowed):
         def info(self, reference: str) -> Any:

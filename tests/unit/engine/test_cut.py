@@ -15,9 +15,12 @@ from quintet.domain.item import (
     Damaged,
     ImagePart,
     Item,
+    MediaKind,
+    MediaPart,
     Reasoning,
     ResultStatus,
     Summary,
+    TextPart,
     ToolCall,
     ToolResult,
     UserMessage,
@@ -28,10 +31,12 @@ from quintet.domain.view import View
 from quintet.engine.context import Context
 from quintet.engine.cut import cut
 from quintet.engine.files_seen import LISTED, files_lines, files_seen
-from quintet.engine.gauge import IMAGE_TOKENS, Gauge, Room, rough_items
+from quintet.engine.gauge import MEDIA_TOKENS, Gauge, Room, rough_items
 from quintet.engine.retelling import retold
 
 PICTURE = ImagePart("image/png", "A" * 90_000)
+CLIP = MediaPart(MediaKind.VIDEO, f"data:video/mp4;base64,{'A' * 90_000}")
+SOUND = MediaPart(MediaKind.AUDIO, f"data:audio/wav;base64,{'A' * 90_000}")
 
 
 def items(*bodies: Body, turn: str = "t1") -> list[Item]:
@@ -126,8 +131,19 @@ def test_an_item_that_can_no_longer_be_read_is_said_to_be_there() -> None:
     assert "can no longer be read" in retold(items(Damaged()), 1_000)
 
 
-def test_an_image_counts_as_an_image_not_as_its_letters() -> None:
-    assert rough_items(items(UserMessage((PICTURE,)))) < IMAGE_TOKENS + 100
+def test_a_summary_is_made_of_what_was_shown_by_name() -> None:
+    told = retold(items(UserMessage((TextPart("see"), PICTURE, CLIP, SOUND))), 1_000)
+    assert told == (
+        "## The person\nsee\n[an image, image/png, 67500 bytes]\n[a video, video/mp4, 67500 bytes]\n"
+        "[sound, audio/wav, 67500 bytes]"
+    )
+
+
+def test_what_is_shown_or_heard_counts_as_such_not_as_its_letters() -> None:
+    for part in (PICTURE, CLIP, SOUND):
+        assert rough_items(items(UserMessage((part,)))) < MEDIA_TOKENS[part.kind] + 100
+        shown = ToolResult("c", "read", ResultStatus.OK, "", images=(part,))
+        assert rough_items(items(shown)) < MEDIA_TOKENS[part.kind] + 100
 
 
 def test_a_request_grows_in_the_proportion_the_provider_counted() -> None:

@@ -14,6 +14,7 @@ def test_everything_a_store_can_hold_stays_as_the_tool_said_it():
         ("/a",),
         "+x",
         (ImagePart("image/png", "aGk="),),
+        facts={"lines": 1},
     )
     assert storable_outcome(said) == said
     assert all(getattr(said, name) for name in ToolOutcome.__struct_fields__)

@@ -8,16 +8,26 @@ import msgspec
 import pytest
 
 from quintet.domain.errors import Invalid
-from quintet.domain.item import AssistantMessage, ImagePart, Summary, TextPart, UserMessage, user_text
+from quintet.domain.item import (
+    AssistantMessage,
+    ImagePart,
+    MediaKind,
+    MediaPart,
+    Summary,
+    TextPart,
+    UserMessage,
+    user_text,
+)
 from quintet.domain.thread import ThreadQuery
 from quintet.engine.transfer import export_thread, import_thread
 from tests.fakes.engine import Process
 from tests.fakes.providers import GatedProvider, call, text
 from tests.fakes.tools import FakeTool
 
+CLIP = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AAAA", label="v")
 SAMPLE = (
-    UserMessage((TextPart("look\n\u2028 ü"), ImagePart("image/png", "AAAA"))),
-    AssistantMessage("half", partial=True),
+    UserMessage((TextPart("look\n\u2028 ü"), ImagePart("image/png", "AAAA", label="i"), CLIP)),
+    AssistantMessage("half", partial=True, sent=CLIP),
     Summary("short"),
     user_text("end"),
 )
@@ -148,9 +158,10 @@ async def test_a_view_that_stays_within_the_items_is_taken_as_it_is(one: Process
 
 async def test_the_file_does_not_choose_the_workspace(one: Process) -> None:
     lines = await exported(one)
-    chosen = _with(lines[0], settings={"cwd": "/home/of/somebody", "model": "a/b"})
+    beside = ["/home/of/somebody/else"]
+    chosen = _with(lines[0], settings={"cwd": "/home/of/somebody", "model": "a/b", "directories": beside})
     made = await import_thread(one.threads, [chosen, *lines[1:]], cwd="/project/mine")
-    assert (made.settings.cwd, made.settings.model) == ("/project/mine", "a/b")
+    assert (made.settings.cwd, made.settings.model, made.settings.directories) == ("/project/mine", "a/b", ())
 
 
 async def test_an_endless_file_is_refused_as_soon_as_it_says_more_than_it_announced(one: Process) -> None:

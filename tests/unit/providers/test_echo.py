@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from quintet.domain.errors import NotConfigured, ProviderFailed
+from quintet.domain.item import MediaKind, MediaPart
 from quintet.domain.model import (
     Finish,
     FinishChunk,
+    MediaChunk,
     ReasoningChunk,
     RetryChunk,
     TextChunk,
@@ -65,7 +67,7 @@ def test_usage_and_calls_may_be_written_as_words() -> None:
 )
 def test_a_call_keeps_its_arguments_as_they_are_written(call: dict[str, object]) -> None:
     assert chunks_of(f"tool_call: {json.dumps(call)}") == [
-        ToolStart("tc-1", "Shell"),
+        ToolStart("tc-1", "Shell", fed=True),
         ToolInput("tc-1", '{"command": "ls"}'),
         FinishChunk(Finish.TOOL_CALLS),
     ]
@@ -81,14 +83,18 @@ def test_a_call_may_come_in_parts_of_which_an_empty_one_says_nothing() -> None:
             "tool_call_part:",
         ]
     )
+    assert chunks_of(script)[0] == ToolStart("tc-1", "SetTodoList")
     texts = [chunk.text for chunk in chunks_of(script) if isinstance(chunk, ToolInput)]
-    assert "".join(texts) == '{"todos":[]}'
+    assert texts == ["{", '"todos":', "[]}", ""]  # the empty one is passed on: clients of scripts count them
 
 
-def test_media_in_an_answer_are_told_as_text() -> None:
-    assert chunks_of('image_url: {"url": "data:image/png;base64,AAA", "id": "i"}')[0] == TextChunk(
-        "[image_url data:image/png;base64,AAA]"
-    )
+@pytest.mark.parametrize("kind", MediaKind)
+def test_pictures_sound_and_videos_in_an_answer_come_as_what_they_are(kind: MediaKind) -> None:
+    url = f"data:{kind}/x;base64,AAA"
+    assert chunks_of(f'{kind}_url: {{"url": "{url}", "id": "i"}}')[0] == MediaChunk(MediaPart(kind, url, label="i"))
+    assert chunks_of(f"{kind}_URL: https://h.example/x")[0] == MediaChunk(MediaPart(kind, "https://h.example/x"))
+    with pytest.raises(Unreadable, match=f"{kind}_url requires a url"):
+        chunks_of(f'{kind}_url: {{"id": "i"}}')
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ usage: in=10 out=5 cached=2 reasoning=1
 async def test_a_call_can_be_whole_or_in_parts_and_ends_the_step_with_tool_calls():
     script = 'tool_call: list {"path": "."}\ntool_call: read#mine\ntool_call_part: {"pa\ntool_call_part: "th\\": 1}"\n'
     assert await said(script, [ASK]) == [
-        ToolStart("call_1_1", "list"),
+        ToolStart("call_1_1", "list", fed=True),
         ToolInput("call_1_1", '{"path": "."}'),
         ToolStart("mine", "read"),
         ToolInput("mine", '{"pa'),
@@ -124,7 +124,7 @@ async def test_a_delay_can_be_cancelled():
 async def test_each_model_call_plays_the_next_step_whoever_asks():
     call, answer = ToolCall("call_2_1", "read", "{}"), AssistantMessage("one")
     assert text_in(await said(THREE, [ASK])) == "one"
-    assert (await said(THREE, [ASK, answer], [ASK]))[0] == ToolStart("call_2_1", "read")
+    assert (await said(THREE, [ASK, answer], [ASK]))[0] == ToolStart("call_2_1", "read", fed=True)
     # A provider made anew, as in another process, goes on at the same place.
     assert text_in(await said(THREE, [ASK, answer], [ASK, call, result()])) == "three"
 
@@ -185,7 +185,7 @@ async def test_scope_turn_begins_anew_with_every_turn():
     script = "scope: turn\ntool_call: read {}\n---\ntext: done"
     turn: list[Body] = [ASK, ToolCall("call_1_1", "read", "{}"), result("call_1_1")]
     assert text_in(await said(script, turn)) == "done"
-    assert (await said(script, [*turn, AssistantMessage("done")], [ASK]))[0] == ToolStart("call_1_1", "read")
+    assert (await said(script, [*turn, AssistantMessage("done")], [ASK]))[0] == ToolStart("call_1_1", "read", fed=True)
 
 
 async def test_behind_a_summary_counting_starts_with_what_was_kept():

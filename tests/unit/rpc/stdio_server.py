@@ -50,7 +50,8 @@ async def main() -> None:
         bad=lambda problem: ErrorResponse(None, WireError(-32700, problem.reason)),
     )
     dispatcher = Dispatcher(Table(family), lambda failure, method: WireError(-32603, repr(failure)))
-    await Connection(*STDIO, dispatcher, dialect, state=None).serve()
+    STDIO.serves()
+    await Connection(STDIO.source, STDIO.sink, dispatcher, dialect, state=None).serve()
 
 
 if __name__ == "__main__":

@@ -39,6 +39,23 @@ async def test_the_pattern_is_read_from_the_directory_that_is_searched(use, tree
     assert (await use("glob", pattern="src/*.ts")).text == "src/d.ts"
 
 
+async def test_directories_and_what_is_ignored_are_found_when_asked(use, tree):
+    (tree / "src/deep").mkdir()
+    assert (await use("glob", pattern="./*", directories=True)).text.splitlines() == [
+        *(".env", ".gitignore", "a.py", "b.py", "ne\\nw.py", "src/")
+    ]
+    assert (await use("glob", pattern="src/**", directories=True)).text.splitlines() == [
+        *("src/", "src/c.py", "src/d.ts", "src/deep/")
+    ]
+    assert (await use("glob", pattern="*", path="src", directories=True)).text.splitlines() == [
+        *("src/c.py", "src/d.ts", "src/deep/")
+    ]
+    assert (await use("glob", pattern="build/*", ignored=True)).text == "build/g.py"
+    everything = (await use("glob", pattern="**", directories=True, ignored=True)).text.splitlines()
+    assert {"build/", "build/g.py"} < set(everything)
+    assert not [path for path in everything if path.startswith((".git/", "quintet-home"))]
+
+
 async def test_many_files_are_cut_and_told(use, tree):
     done = await use("glob", pattern="*.py", limit=2)
     assert done.text.splitlines() == ["a.py", "b.py", "[2 more of 4 files are not shown]"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -81,7 +82,7 @@ async def test_many_matches_are_cut_and_told(use, workspace):
         (workspace / f"f{n}").write_text("hit\n" * 150)
     done = await use("grep", pattern="hit")
     assert len(done.text.splitlines()) == 201
-    assert done.text.endswith("[250 more matches are not shown]")
+    assert done.text.endswith("[250 more matches are not shown; go on with skip=200]")
 
 
 async def test_links_that_lead_out_are_not_searched(use, workspace, tmp_path):
@@ -121,6 +122,7 @@ async def test_without_ripgrep_it_searches_all_the_same(tree, context):
     refused = await used(pattern=r"\p{L}")
     assert refused.status is ResultStatus.ERROR
     assert "without ripgrep this expression cannot be used" in refused.text
+    assert "Without ripgrep lines are searched one by one." in (await used(pattern="a.b", multiline=True)).text
 
 
 @pytest.mark.parametrize(
@@ -131,13 +133,52 @@ async def test_files_and_counts_are_told_instead_of_lines(use, tree, output, lin
     done = await use("grep", pattern="IMPORT", output=output, ignore_case=True, glob="*.{py,ts}")
     assert done.text.splitlines() == lines
     cut = await use("grep", pattern="import", output=output, glob="*.{py,ts}", limit=1)
-    assert cut.text.splitlines() == [lines[0], "[2 more files are not shown]"]
+    assert cut.text.splitlines() == [lines[0], "[2 more files are not shown; go on with skip=1]"]
+    rest = await use("grep", pattern="import", output=output, glob="*.{py,ts}", skip=1)
+    assert rest.text.splitlines() == lines[1:]
 
 
 async def test_context_is_shown_as_grep_shows_it(use, workspace):
     (workspace / "f").write_text("one\nhit\nthree\nfour\nfive\nhit\n")
     done = await use("grep", pattern="hit", context=1)
     assert done.text.splitlines() == ["f-1-one", "f:2:hit", "f-3-three", "--", "f-5-five", "f:6:hit"]
+
+
+async def test_lines_before_and_after_are_chosen_apart_and_need_no_numbers(use, workspace):
+    (workspace / "f").write_text("one\nhit\nthree\n")
+    assert (await use("grep", pattern="hit", after=1)).text.splitlines() == ["f:2:hit", "f-3-three"]
+    assert (await use("grep", pattern="hit", before=1, numbers=False)).text.splitlines() == ["f-one", "f:hit"]
+    assert (await use("grep", pattern="hit", context=1, after=0)).text.splitlines() == ["f-1-one", "f:2:hit"]
+
+
+async def test_a_search_goes_on_where_it_was_cut(use, workspace):
+    (workspace / "f").write_text("".join(f"hit {n}\n" for n in range(5)))
+    first = await use("grep", pattern="hit", limit=2)
+    assert first.text.splitlines() == ["f:1:hit 0", "f:2:hit 1", "[3 more matches are not shown; go on with skip=2]"]
+    assert (await use("grep", pattern="hit", skip=2)).text.splitlines() == ["f:3:hit 2", "f:4:hit 3", "f:5:hit 4"]
+    assert (await use("grep", pattern="hit", skip=9)).text == "No match."
+
+
+async def test_an_expression_may_go_over_several_lines(use, workspace):
+    (workspace / "f").write_text("x\ndef f():\n    return 1\ny\n")
+    assert (await use("grep", pattern="def.*return")).text == "No match."
+    done = await use("grep", pattern="def.*return", multiline=True)
+    assert done.text.splitlines() == ["f:2:def f():", "f:3:    return 1"]
+    assert (await use("grep", pattern="f..:\n +r", multiline=True)).text == done.text
+    with pytest.raises(Invalid, match="one line"):
+        await use("grep", pattern="f\ng")
+
+
+async def test_matches_are_counted_and_ignored_files_searched_when_asked(use, workspace):
+    (workspace / ".gitignore").write_text("out\n")
+    (workspace / "f").write_text("hit hit\nhit\n")
+    (workspace / "out").write_text("hit\n")
+    assert (await use("grep", pattern="hit", output="count")).text == "f:2"
+    assert (await use("grep", pattern="hit", output="occurrences")).text == "f:3"
+    assert (await use("grep", pattern="hit", output="files", ignored=True)).text.splitlines() == ["f", "out"]
+    os.utime(workspace / "f", (1, 1))
+    newest = await use("grep", pattern="hit", output="files", ignored=True, sort="mtime")
+    assert newest.text.splitlines() == ["out", "f"]
 
 
 async def test_long_lines_and_long_results_are_cut_and_told(use, workspace):
@@ -148,7 +189,7 @@ async def test_long_lines_and_long_results_are_cut_and_told(use, workspace):
     done = await use("grep", pattern="hit", limit=1_000)
     assert len(done.text) < 61_000
     shown = len(done.text.splitlines()) - 1
-    assert done.text.endswith(f"[{1_000 - shown} more matches are not shown]")
+    assert done.text.endswith(f"[{1_000 - shown} more matches are not shown; go on with skip={shown}]")
     assert done.message == "1,000 matches in 1 file"
 
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart, ResultStatus
+from quintet.domain.item import ImagePart, MediaKind, MediaPart, ResultStatus
 from quintet.domain.tool import CallScope
 
 
@@ -20,7 +20,7 @@ async def test_a_file_is_returned_as_it_is(use, workspace):
 async def test_a_range_of_lines_tells_where_to_read_on(use, workspace):
     (workspace / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     done = await use("read", path="a.txt", from_line=3, lines=2)
-    assert done.text == "line 3\nline 4\n[lines 3-4 of a file of 71 bytes; read on with from_line=5]"
+    assert done.text == "line 3\nline 4\n[lines 3-4 of 10; read on with from_line=5]"
     assert (await use("read", path="a.txt", from_line=9)).text == "line 9\nline 10\n"
 
 
@@ -61,7 +61,8 @@ async def test_bytes_that_are_no_utf8_are_shown_and_told(use, workspace):
         (b"\x7fELF\2\1\1\0", " (ELF program)"),
         (b"PK\3\4\0\0", " (zip)"),
         (b"\xff\xfea\0b\0", " (UTF-16 text)"),
-        (b"RIFF\0\0\0\0WAVE", ""),
+        (b"RIFF\0\0\0\0ACON", ""),
+        (b"\0\0\0\x18ftypavif", ""),
         (b"\0\1", ""),
     ],
 )
@@ -91,6 +92,32 @@ async def test_an_image_is_shown_whatever_its_name(use, workspace, start, media_
     assert done.display == ({"type": "brief", "text": done.text.strip("[]")},)
 
 
+@pytest.mark.parametrize(
+    ("kind", "noun", "none", "start", "media_type"),
+    [
+        (MediaKind.VIDEO, "video", "videos", b"\0\0\0\x18ftypisom\0", "video/mp4"),
+        (MediaKind.AUDIO, "recording", "sound", b"RIFF\x24\0\0\0WAVEfmt ", "audio/wav"),
+    ],
+)
+async def test_sound_and_videos_are_for_models_that_take_them(
+    use, workspace, context, kind, noun, none, start, media_type
+):
+    (workspace / "a").write_bytes(start)
+    refused = await use("read", path="a")
+    assert (refused.status, refused.images) == (ResultStatus.ERROR, ())
+    assert f"is a {noun} ({media_type}) of {len(start)} bytes, and the model in use takes no {none}." in refused.text
+    context.taken = frozenset({kind})
+    done = await use("read", path="a")
+    assert done.text == f"[{noun} a: {media_type}, {len(start)} bytes]"
+    url = f"data:{media_type};base64,{base64.b64encode(start).decode()}"
+    assert done.images == (MediaPart(kind, url),)
+    with (workspace / "a").open("r+b") as file:
+        file.truncate(20 * 1024 * 1024 + 1)
+    large = await use("read", path="a")
+    assert (large.status, large.images) == (ResultStatus.ERROR, ())
+    assert "at most 20 MiB can be shown" in large.text
+
+
 async def test_an_image_beyond_the_limit_is_told_not_shown(use, workspace):
     most = 5 * 1024 * 1024
     (workspace / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n".ljust(most, b"\0"))
@@ -108,7 +135,7 @@ async def test_empty_missing_short_directory_and_pipe_are_told(use, workspace):
     os.mkfifo(workspace / "pipe")
     assert (await use("read", path="empty")).text == "[empty is empty]"
     assert (await use("read", path="gone")).text == "There is no file gone."
-    assert (await use("read", path="short", from_line=9)).text == "short has only 1 lines."
+    assert (await use("read", path="short", from_line=9)).text == "short has only 1 line."
     assert "is a directory. Use `list`" in (await use("read", path=".")).text
     assert "not a regular file" in (await use("read", path="pipe")).text
 
@@ -142,3 +169,32 @@ async def test_a_link_put_in_place_after_preparing_is_not_followed(tools, worksp
     done = await tools["read"].run(prepared, context)
     assert done.status is ResultStatus.ERROR
     assert "outside the workspace" in done.text
+
+
+async def test_lines_are_counted_from_the_end_too(use, workspace):
+    (workspace / "f").write_text("".join(f"line {n}\n" for n in range(1, 11)))
+    assert (await use("read", path="f", from_line=-2)).text == "line 9\nline 10\n[lines 9-10 of 10]"
+    done = await use("read", path="f", from_line=-3, lines=1)
+    assert done.text == "line 8\n[lines 8-8 of 10; read on with from_line=9]"
+    assert done.facts == {"first": 8, "lines": 1, "total": 10, "cut": [], "full": False}
+    assert (await use("read", path="f", from_line=-99)).text.startswith("line 1\n")
+    with pytest.raises(Invalid, match="from -1 at the end"):
+        await use("read", path="f", from_line=0)
+
+
+async def test_lines_have_their_numbers_when_asked(use, workspace):
+    (workspace / "f").write_text("a\nb")
+    assert (await use("read", path="f", numbered=True)).text == "     1\ta\n     2\tb"
+    assert (await use("read", path="f", from_line=2, numbered=True)).text == "     2\tb"
+
+
+async def test_the_last_lines_of_a_long_end_are_the_ones_that_are_shown(use, workspace):
+    (workspace / "f").write_text("".join(f"{n:04} {'x' * 995}\n" for n in range(200)))
+    done = await use("read", path="f", from_line=-100)
+    assert done.facts["full"]
+    assert done.facts["first"] + done.facts["lines"] == 201
+    assert done.text.endswith("of 200]")
+    first = await use("read", path="f")
+    assert first.facts["full"]
+    assert first.text.startswith("0000 ")
+    assert f"of 200; read on with from_line={first.facts['lines'] + 1}]" in first.text

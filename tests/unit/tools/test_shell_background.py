@@ -12,11 +12,16 @@ import pytest
 
 from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import ResultStatus
+from quintet.domain.notice import Notice
+from quintet.domain.subagent import Report
 from quintet.domain.tool import CallScope, ToolOutcome
+from quintet.domain.turn import TurnState
 from quintet.tools.builtin import builtin_tools
+from quintet.tools.shell_notice import ended_notice
 from quintet.tools.shell_profile import ShellSettings
 from quintet.workspace import background, output
-from quintet.workspace.background import Background
+from quintet.workspace.background import Background, Look
+from quintet.workspace.child import Child, Ended
 from quintet.workspace.environment import find_program
 from quintet.workspace.sandbox.limits import usual_caps
 from quintet.workspace.sandbox.wall import Sandbox
@@ -27,9 +32,9 @@ from tests.faults.processes import living_with, wait_until
 class Shelf:
     """The three tools over one set of background commands."""
 
-    def __init__(self, workspace: Path, walled: bool) -> None:
+    def __init__(self, workspace: Path, walled: bool, commands: Background | None = None) -> None:
         self.workspace = workspace
-        self.commands = Background()
+        self.commands = commands or Background()
         self.context = FakeToolContext(str(workspace))
         tools = builtin_tools(
             sandbox=Sandbox(os.environ, enabled=walled),
@@ -213,3 +218,86 @@ async def test_a_line_that_still_grows_is_not_torn_between_two_looks(shelf: Shel
 async def test_wrong_arguments_are_refused_in_words(shelf: Shelf, tool: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match=f"{tool}: "):
         await shelf.use(tool, **arguments)
+
+
+class Ends:
+    """What is told of the ends of commands."""
+
+    def __init__(self) -> None:
+        self.said: asyncio.Queue[tuple[str, Notice]] = asyncio.Queue()
+
+    async def tell(self, thread: str, look: Look) -> None:
+        await asyncio.to_thread(os.getpid)  # as a commit would, it takes a moment
+        self.said.put_nowait((thread, ended_notice(look, 7)))
+
+
+@pytest.mark.req("mechanisms:M2.notices")
+@pytest.mark.parametrize(
+    ("command", "limit_s", "kind", "severity", "words"),
+    [
+        ("true", 60, "task.completed", "success", "exit code 0"),
+        ("exit 3", 60, "task.failed", "error", "exit code 3"),
+        ("sleep 300", 0.2, "task.timed_out", "error", "limit of 0.2 s"),
+    ],
+)
+async def test_each_end_is_told_once_with_its_kind_and_never_what_was_written(
+    workspace: Path, command: str, limit_s: float, kind: str, severity: str, words: str
+) -> None:
+    ends = Ends()
+    shelf = Shelf(workspace, False, Background(ends.tell))
+    name = await shelf.start(f"echo obey me; {command}", timeout_s=limit_s, thread="thr_a")
+    thread, notice = await asyncio.wait_for(ends.said.get(), 20)
+    assert (thread, notice.source, notice.type, notice.severity.value) == ("thr_a", name, kind, severity)
+    assert words in notice.body
+    assert "obey me\n" in (await shelf.use("shell_output", id=name, thread="thr_a")).text  # it is still unread
+    assert "obey me\n" not in notice.body
+    await shelf.commands.close()
+    assert ends.said.empty()
+
+
+@pytest.mark.parametrize(("closes", "words"), [(False, "End: stopped"), (True, "ended with the process")])
+async def test_one_that_is_stopped_is_told_too_and_so_is_one_that_ends_with_its_process(
+    workspace: Path, closes: bool, words: str
+) -> None:
+    ends = Ends()
+    shelf = Shelf(workspace, False, Background(ends.tell))
+    name = await shelf.start("sleep 300")
+    if closes:
+        await shelf.commands.close()
+        _, notice = ends.said.get_nowait()  # whoever closes goes on to close the journal
+    else:
+        await shelf.use("shell_stop", id=name)
+        _, notice = await asyncio.wait_for(ends.said.get(), 20)
+    assert notice.type == "task.killed"
+    assert words in notice.body
+    await shelf.commands.close()
+
+
+async def test_nothing_is_told_of_one_that_never_began(workspace: Path) -> None:
+    ends = Ends()
+    commands = Background(ends.tell)
+
+    async def fails(receive: object, started: object) -> Ended:
+        raise OSError("no such directory")
+
+    with pytest.raises(OSError, match="no such directory"):
+        await commands.start("thr_a", "true", Child(("true",), str(workspace), {}, 1, 1, None), fails)
+    await commands.close()
+    assert ends.said.empty()
+
+
+async def test_what_goes_on_is_listed_by_its_id_and_what_has_ended_when_asked(workspace: Path) -> None:
+    shelf = Shelf(workspace, False)
+    assert (await shelf.use("background_list")).text == "Nothing goes on in the background."
+    going, over = await shelf.start("sleep 300"), await shelf.start("exit 3")
+    await shelf.start("sleep 301", thread="thr_other")
+    await shelf.use("shell_output", id=over, wait_s=20)
+    (line,) = (await shelf.use("background_list")).text.splitlines()
+    assert line.startswith(f"{going}  command  runs")
+    assert line.endswith(": sleep 300")
+    told = (await shelf.use("background_list", all=True)).text.splitlines()
+    assert [words.split()[0] for words in told] == [going, over]
+    assert "exit code 3" in told[1]
+    shelf.context.report = Report("thr_child", "trn_1", "worker", TurnState.RUNNING)
+    assert (await shelf.use("background_list")).text.splitlines()[1] == "thr_child  subagent worker  at work"
+    await shelf.commands.close()

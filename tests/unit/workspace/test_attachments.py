@@ -11,9 +11,10 @@ import pytest
 
 from quintet.domain.attachment import Attachment
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart
+from quintet.domain.item import ImagePart, MediaKind, MediaPart
 from quintet.workspace import attachments
-from quintet.workspace.attachments import IMAGE_LIMIT, TEXT_LIMIT, WorkspaceAttachments
+from quintet.workspace.attachments import TEXT_LIMIT, WorkspaceAttachments
+from quintet.workspace.kinds import LARGEST
 from quintet.workspace.paths import PathGuard
 from tests.unit.workspace.repositories import repository
 
@@ -41,7 +42,17 @@ async def test_an_image_is_what_its_bytes_say_whatever_it_is_called(
 ) -> None:
     (tmp_path / name).write_bytes(data)
     found = await read(tmp_path, name)
-    assert found == Attachment(name, len(data), image=ImagePart(kind, base64.b64encode(data).decode()))
+    assert found == Attachment(name, len(data), media=ImagePart(kind, base64.b64encode(data).decode()))
+
+
+async def test_sound_and_videos_are_attached_as_what_their_bytes_say(tmp_path: Path) -> None:
+    for kind, media_type, data in (
+        (MediaKind.VIDEO, "video/mp4", b"\0\0\0\x18ftypmp42\0"),
+        (MediaKind.AUDIO, "audio/wav", b"RIFF\x24\0\0\0WAVEfmt "),
+    ):
+        (tmp_path / "a").write_bytes(data)
+        url = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+        assert await read(tmp_path, "a") == Attachment("a", len(data), media=MediaPart(kind, url))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +73,7 @@ async def test_what_is_neither_text_nor_image_is_refused_in_plain_words(
         await read(tmp_path, "a.txt")
 
 
-@pytest.mark.parametrize(("start", "most"), [(b"", TEXT_LIMIT), (PNG, IMAGE_LIMIT)])
+@pytest.mark.parametrize(("start", "most"), [(b"", TEXT_LIMIT), (PNG, LARGEST[MediaKind.IMAGE])])
 async def test_what_is_too_large_is_refused_and_never_cut(tmp_path: Path, start: bytes, most: int) -> None:
     (tmp_path / "a").write_bytes(start + b"x" * (most - len(start)))
     assert (await read(tmp_path, "a")).size == most

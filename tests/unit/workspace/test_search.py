@@ -6,6 +6,7 @@ import shutil
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from quintet.domain.errors import Invalid
 from quintet.workspace.globs import Glob
@@ -37,8 +38,8 @@ def in_this_process(root, query):
     """The Python searcher without its process; tests of that are below."""
     made = report(
         Order(
-            os.fsencode(root), b"", pattern=query.pattern, ignore_case=query.ignore_case, context=query.context,
-            glob=query.glob, rows=query.rows,
+            os.fsencode(root), b"", pattern=query.pattern, ignore_case=query.ignore_case, before=query.before,
+            after=query.after, glob=query.glob, rows=query.rows, ignored=query.ignored, occurrences=query.occurrences,
         )
     )  # fmt: skip
     if made.unsupported:
@@ -71,10 +72,14 @@ async def test_both_engines_find_the_same(tmp_path, seed):
         query = Query(
             pattern,
             ignore_case=random.random() < 0.3,
-            context=random.choice([0, 0, 0, 1, 3]),
+            before=random.choice([0, 0, 1, 3]),
+            after=random.choice([0, 0, 1, 3]),
             glob=random.choice(["", "", "", "*.py", "src/**", "*.{ts,tsx}", "a.py", "src/*"]),
             rows=random.choice([10_000, 10_000, 5, 0]),
+            ignored=random.random() < 0.3,
         )
+        if not query.rows and pattern.isalnum():  # how often nothing occurs is read in several ways
+            query = replace(query, occurrences=random.random() < 0.5)
         ours = in_this_process(root, query)
         try:
             theirs = plain(await Search(RIPGREP).lines(place(root), query))
@@ -118,7 +123,7 @@ async def test_an_expression_means_the_same_to_both_engines_or_is_refused(tmp_pa
 async def test_context_counts_and_order(tmp_path, environment):
     (tmp_path / "b").write_text("1\nhit\n3\n4\n5\n6\nhit\nhit\n9\n")
     (tmp_path / "a").write_text("hit\n")
-    found = await Search(environment).lines(place(tmp_path), Query("hit", context=1, rows=100))
+    found = await Search(environment).lines(place(tmp_path), Query("hit", before=1, after=1, rows=100))
     assert [hits.path for hits in found.files] == ["a", "b"]
     assert [(row.number, row.matches) for row in found.files[1].rows] == [
         (1, False), (2, True), (3, False), (6, False), (7, True), (8, True), (9, False),

@@ -15,7 +15,7 @@ from quintet.app import App
 from quintet.cli.diff_view import diff_lines
 from quintet.cli.invoke import Invocation, parse
 from quintet.cli.terminal import Screen
-from quintet.domain.errors import Invalid
+from quintet.domain.errors import Invalid, TurnOver
 from quintet.domain.event import ThreadUpdated
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.turn import WhenBusy
@@ -29,6 +29,7 @@ SUMMARIES = {
     "threads": "list threads; /threads -n 50",
     "resume": "go on with a thread: /resume ID",
     "attach": "give a file along with what you say next: /attach FILE; /attach alone forgets them",
+    "btw": "ask something beside the work, also while it goes on: nothing of it is kept; /btw QUESTION",
     "queue": "run this when the running turn is over: /queue TEXT",
     "model": "who answers in this thread; /model PROVIDER/MODEL, /model alone lists",
     "agent": "who works in this thread; /agent NAME, /agent alone lists",
@@ -158,6 +159,16 @@ async def _queue(talk: Conversation, rest: str) -> None:
     await talk.say(rest, WhenBusy.QUEUE)
 
 
+async def _btw(talk: Conversation, rest: str) -> None:
+    if not rest:
+        raise Invalid("There is nothing to ask.", next_step="Write /btw QUESTION.")
+    thread = await talk.here()
+    try:
+        await talk.app.turns.ask_beside(thread.id, rest)
+    except TurnOver:
+        await talk.app.turns.aside(thread.id, talk.starter(), rest)
+
+
 async def _model(talk: Conversation, rest: str) -> None:
     if not rest:
         await _run(talk, "models")
@@ -244,6 +255,7 @@ _ACTS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
     "resume": _resume,
     "attach": _attach,
     "queue": _queue,
+    "btw": _btw,
     "model": _model,
     "agent": _agent,
     "plan": _plan,

@@ -13,6 +13,8 @@ from quintet.cli.styled import Line, plain, without_tabs, wrapped
 from quintet.cli.terminal import safe, safe_line
 from quintet.domain.command import CommandKind, Outcome
 from quintet.domain.event import (
+    AsideAnswered,
+    AsideAsked,
     CommandPosted,
     CommandSettled,
     CompactionFinished,
@@ -72,7 +74,9 @@ class Transcript:
         if seen and seen[0].ordinal > 1:
             self.note(f"  … {seen[0].ordinal - 1} items before (quintet threads show {thread.id} has all)")
         for item in seen:
-            if isinstance(item.body, UserMessage):
+            if isinstance(item.body, UserMessage) and item.body.notice:
+                self.note(f"  {shown(item.body.parts)}")
+            elif isinstance(item.body, UserMessage):
                 self._said(shown(item.body.parts), steered=item.body.steered)
             else:
                 self._voice(thread.id).item(item)
@@ -109,6 +113,12 @@ class Transcript:
                 self._said(self._steers[command.id], steered=True)
             case CommandSettled(command=command_id, outcome=outcome) if command_id in self._steers:
                 self._settled(outcome)
+            case AsideAsked(question=question):
+                self._said(f"/btw {question}")
+            case AsideAnswered(answer=answer, error=error):
+                self.note(
+                    answer if error is None else f"Not answered: {error.line()}", "" if error is None else "yellow"
+                )
             case TurnSteered():
                 self._given.add(event.turn)
             case StepStarted() if event.turn in self._given:
@@ -126,6 +136,8 @@ class Transcript:
             self._voice(event.thread).show(payload)
 
     def _asked(self, turn: Turn) -> None:
+        if turn.aside:
+            return  # the question comes by itself
         if not turn.parts:
             self._compactions.add(turn.id)  # it says itself what it is
             return

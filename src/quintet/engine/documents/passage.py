@@ -10,8 +10,8 @@ import msgspec
 from quintet.domain.item import (
     AssistantMessage,
     Damaged,
-    ImagePart,
     Item,
+    Media,
     Part,
     Reasoning,
     ResultStatus,
@@ -20,6 +20,7 @@ from quintet.domain.item import (
     ToolCall,
     ToolResult,
     UserMessage,
+    named,
 )
 from quintet.domain.shown import spelled_out
 from quintet.domain.thread import Thread
@@ -47,6 +48,8 @@ def passages(thread: Thread, items: Iterable[Item]) -> Iterator[Passage]:
 
 def _told(item: Item) -> tuple[str, list[tuple[Form, str]]]:
     match item.body:
+        case UserMessage(parts=parts, notice=notice) if notice:
+            return "Notice", [(Form.PROSE, _words(p)) for p in parts]
         case UserMessage(parts=parts, steered=steered):
             return "You, meanwhile" if steered else "You", [(Form.PROSE, _words(p)) for p in parts]
         case AssistantMessage(text=text, partial=partial):
@@ -64,11 +67,11 @@ def _told(item: Item) -> tuple[str, list[tuple[Form, str]]]:
 
 
 def _words(part: Part) -> str:
-    return part.text if isinstance(part, TextPart) else _image(part)
+    return part.text if isinstance(part, TextPart) else _elsewhere(part)
 
 
-def _image(image: ImagePart) -> str:
-    return f"[an image, {image.media_type}, {len(image.data) * 3 // 4} bytes: not in this document]"
+def _elsewhere(part: Media) -> str:
+    return f"{named(part)[:-1]}: not in this document]"
 
 
 def _result_heading(result: ToolResult) -> str:
@@ -77,5 +80,5 @@ def _result_heading(result: ToolResult) -> str:
 
 
 def _result_pieces(result: ToolResult) -> list[tuple[Form, str]]:
-    images = [(Form.PROSE, _image(image)) for image in result.images]
+    images = [(Form.PROSE, _elsewhere(part)) for part in result.images]
     return [(Form.VERBATIM, result.text), (Form.VERBATIM, result.diff), *images]

@@ -77,6 +77,11 @@ def _text_delta(event: ev.Event, said: Any) -> list[Said]:
     return _piece("text", event, said)
 
 
+def _media_delta(event: ev.Event, said: ev.MediaDelta) -> list[Said]:
+    """There is no form for it: who watches reads what it is."""
+    return _piece("text", event, ev.TextDelta(said.item, said.index, it.named(said.part)))
+
+
 def _reasoning_delta(event: ev.Event, said: Any) -> list[Said]:
     return _piece("reasoning", event, said)
 
@@ -194,6 +199,7 @@ def _todos(made: Projection, event: ev.Event, said: ev.TodoUpdated, known: Known
 
 _DELTAS: dict[type, Callable[[ev.Event, Any], list[Said]]] = {
     ev.TextDelta: _text_delta,
+    ev.MediaDelta: _media_delta,
     ev.ReasoningDelta: _reasoning_delta,
     ev.ToolInputDelta: _input_delta,
 }

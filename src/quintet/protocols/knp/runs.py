@@ -18,6 +18,7 @@ from quintet.engine.statistics import used_by
 from quintet.engine.turns import Started
 from quintet.protocols.knp import models as knp
 from quintet.protocols.knp.frames import NAMESPACE
+from quintet.protocols.knp.given import GivenModel, GivenPart
 from quintet.protocols.knp.house import House, principal
 from quintet.protocols.knp.inputs import parts_of
 from quintet.protocols.knp.namespaces import Namespace
@@ -32,10 +33,10 @@ RUNS = Routes("runs", who=HOLDER, since="0.1")
 RUN_ID = "x-run-id"
 
 
-class NewRun(msgspec.Struct, frozen=True):
-    input: list[knp.ContentPart]
+class NewRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    input: list[GivenPart]
     agentId: str = ""  # instead of the thread's own, for this run
-    model: knp.ModelName | None = None
+    model: GivenModel | None = None
     onAsk: Literal["wait", "fail"] = "wait"  # fail: the run ends where somebody would have to be asked
 
 

@@ -78,8 +78,8 @@ def history_event(
         metadata["forkedFrom"] = {"tid": forked_from, "seq": item.ordinal}
     made: dict[str, Any] = {"id": item.id, "tid": item.thread, "seq": item.ordinal, "timestamp": knp.iso(item.at_ms)}
     match item.body:
-        case it.UserMessage(parts=parts, steered=steered):
-            metadata |= {"steered": True} if steered else {}
+        case it.UserMessage(parts=parts, steered=steered, notice=notice):
+            metadata |= ({"steered": True} if steered else {}) | ({"notice": notice} if notice else {})
             return knp.MessageEvent(**made, role="user", content=_content(parts), metadata=metadata)
         case it.AssistantMessage(text=text, partial=partial):
             metadata |= {"partial": True} if partial else {}
@@ -117,8 +117,9 @@ def _content(parts: tuple[it.Part, ...]) -> list[knp.ContentPart]:
 
 def _part(part: it.Part) -> knp.ContentPart:
     attached = part.attached
-    if isinstance(part, it.ImagePart):
-        uri = attached.uri if attached and attached.uri else f"data:{part.media_type};base64,{part.data}"
+    if not isinstance(part, it.TextPart):
+        given = part.url if isinstance(part, it.MediaPart) else f"data:{part.media_type};base64,{part.data}"
+        uri = attached.uri if attached and attached.uri else given
         return knp.FileContent(uri, part.media_type, attached.name if attached else "")
     if attached is None or not (attached.uri or attached.media_type):
         return knp.TextContent(part.text)

@@ -13,7 +13,8 @@ from quintet.protocols.kward.messages import Message
 from quintet.protocols.kward.session_list import excerpt
 from quintet.protocols.kward.sessions import fresh_place, opened
 from quintet.protocols.kward.transcript import counted, whole
-from quintet.rpc.call import Call
+from quintet.rpc.call import Call, Reply
+from quintet.rpc.connection import Connection
 from quintet.rpc.rows import Family
 
 BRANCHING = Family("branching", form="either")
@@ -26,9 +27,9 @@ _ENTRY = re.compile(r"message:(\d{1,9})", re.ASCII)
     result=wire.Session,
     summary="A session of its own with the same conversation; neither changes the other.",
 )
-async def clone(call: Call[Client], params: wire.SessionParams) -> wire.Session:
+async def clone(call: Call[Client], params: wire.SessionParams) -> Reply[wire.Session]:
     async with call.state.in_order(params.session_id) as session:
-        return await _copied(call.state, session, None)
+        return await _copied(call.connection, session, None)
 
 
 @BRANCHING.method(
@@ -50,11 +51,11 @@ async def fork_messages(call: Call[Client], params: wire.SessionParams) -> wire.
     result=wire.Forked,
     summary="A session with everything before one of those messages, and the message to be said anew.",
 )
-async def fork(call: Call[Client], params: wire.ForkParams) -> wire.Forked:
+async def fork(call: Call[Client], params: wire.ForkParams) -> Reply[wire.Forked]:
     async with call.state.in_order(params.session_id) as session:
         chosen = _chosen(await _told(call.state.house, session), params.entry_id)
-        made = await _copied(call.state, session, chosen.first - 1)
-        return wire.Forked(made, chosen.text().strip())
+        made = await _copied(call.connection, session, chosen.first - 1)
+        return Reply(wire.Forked(made.result, chosen.text().strip()), then=made.then)
 
 
 def entry(number: int) -> str:
@@ -78,10 +79,10 @@ async def _told(house: House, session: Opened) -> list[Message]:
     return counted(whole(thread, await house.threads.items(thread.id)))
 
 
-async def _copied(client: Client, session: Opened, through: int | None) -> wire.Session:
-    house = client.house
+async def _copied(connection: Connection[Client], session: Opened, through: int | None) -> Reply[wire.Session]:
+    house = connection.state.house
     made: Thread = await house.threads.fork(session.thread, through=through)
     place = fresh_place(house, made.settings.cwd)
     house.seen.copy(session.thread, made.id)
     await house.files.name(made, place)
-    return await opened(client, made, place, own=True)
+    return await opened(connection, made, place, own=True)

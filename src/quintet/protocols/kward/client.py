@@ -1,4 +1,4 @@
-"""Client: the sessions that one client has open, and the turns it began. One per connection."""
+"""Client: the sessions that one client has open, and the turns it was told of. One per connection."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from quintet.protocols.kward.errors import unknown
 if TYPE_CHECKING:
     from quintet.domain.thread import Thread
     from quintet.protocols.kward.house import House
+    from quintet.protocols.kward.others import Others
     from quintet.protocols.kward.places import Place
     from quintet.protocols.kward.running import Running
 
@@ -28,6 +29,7 @@ class Opened:
         self.order = asyncio.Lock()  # what names one session takes effect in the order it came
         self.turns: list[Running] = []  # that have not ended, the running one first
         self.compacting = 0
+        self.others: Others | None = None  # who tells what other processes do in it
 
     @property
     def busy(self) -> bool:
@@ -53,6 +55,11 @@ class Client:
         found = self.session(id)
         async with found.order:
             yield self.session(id)  # what came before may have closed it
+
+    def forget(self, id: str) -> None:
+        session = self.sessions.pop(id, None)
+        if session is not None and session.others is not None:
+            session.others.close()
 
     def turn(self, id: str) -> Running:
         found = self.turns.get(id)

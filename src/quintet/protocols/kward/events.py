@@ -36,6 +36,7 @@ class Frame(Struct, frozen=True):
 
     type: str
     payload: Any
+    item: str = ""  # of which it is a piece
 
 
 class Asked(Struct, frozen=True):
@@ -143,10 +144,13 @@ class Projection:
 
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
-        return [Frame("assistantDelta", {"delta": said.text})]
+        return [Frame("assistantDelta", {"delta": said.text}, said.item)]
+
+    def _media_delta(self, said: ev.MediaDelta) -> list[Out]:
+        return [Frame("assistantDelta", {"delta": it.named(said.part)})]
 
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
-        return [Frame("reasoningDelta", {"delta": said.text})]
+        return [Frame("reasoningDelta", {"delta": said.text}, said.item)]
 
     def _item_added(self, said: ev.ItemAdded) -> list[Out]:
         results = [message for message in self._folding.take(said.item) if message.role == "tool"]
@@ -173,6 +177,7 @@ Projection.rows = {
     ev.StepRetried: Projection._step_retried,
     ev.StepFinished: Projection._step_finished,
     ev.TextDelta: Projection._text_delta,
+    ev.MediaDelta: Projection._media_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
     ev.ItemAdded: Projection._item_added,
     ev.InteractionRequested: Projection._requested,

@@ -124,7 +124,7 @@ def content(parts: Iterable[it.Part]) -> str | list[Given]:
     listed = list(parts)
     if len(listed) == 1 and isinstance(listed[0], it.TextPart):
         return listed[0].text
-    return [{"type": "text", "text": p.text} if isinstance(p, it.TextPart) else normal.image(p) for p in listed]
+    return [normal.part_of(part) for part in listed]
 
 
 def _spoken(body: it.Body) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from quintet.domain.item import ImagePart, ResultStatus, ToolCall, ToolResult, tool_of
+from quintet.domain.item import ImagePart, Part, ResultStatus, TextPart, ToolCall, ToolResult, named, tool_of
 from quintet.engine.spelling import Spellings
 from quintet.protocols.kward.kward_tools import ROWS
 from quintet.protocols.kward.tool_arguments import SHELL_TIMEOUT_S
@@ -119,7 +119,8 @@ def is_error(result: ToolResult) -> bool:
 
 def text_of(result: ToolResult) -> str:
     prefix = PREFIXES.get(result.status, "") if is_error(result) else ""
-    return result.text if result.text.startswith(FAILED_WORDS) else prefix + result.text
+    text = result.text if result.text.startswith(FAILED_WORDS) else prefix + result.text
+    return "\n".join([text, *(named(part) for part in result.images if not isinstance(part, ImagePart))])
 
 
 def result_of(result: ToolResult, call: ToolCall | None = None) -> Result:
@@ -131,13 +132,23 @@ def result_of(result: ToolResult, call: ToolCall | None = None) -> Result:
     return Result(
         text_of(result),
         failed,
-        [image(part) for part in result.images],
+        [_image(part) for part in result.images if isinstance(part, ImagePart)],
         result.diff if told and result.diff else UNSET,
         changed if told else UNSET,
     )
 
 
-def image(part: ImagePart) -> Given:
+def part_of(part: Part) -> Given:
+    """Kward knows texts and images; anything else is named."""
+    match part:
+        case TextPart(text=text):
+            return {"type": "text", "text": text}
+        case ImagePart():
+            return _image(part)
+    return {"type": "text", "text": named(part)}
+
+
+def _image(part: ImagePart) -> Given:
     made = {"type": "image", "data": part.data, "mimeType": part.media_type}
     return made | {"alt": part.attached.name} if part.attached else made
 

@@ -5,24 +5,17 @@ Stored items and session files keep their text; this is about frames alone.
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import Any
 
 import msgspec
 
-MASK = "[REDACTED]"
+from quintet.protocols.kward.masking import MASK, PIECES, masked
+
 NAMES = ("token", "secret", "api_key", "apikey", "authorization", "password", "credential")
 # Names that only sound like it: what they hold is promised to the client.
 READABLE = frozenset({"apikeyproviders", "storedcredentialtype", "authorizationurl"})
 # Cheap, over the bytes of a frame: most have nothing of this, and are sent as they are.
 _SUSPECT = tuple(word.encode() for word in (*NAMES, "bearer", "sk-"))
-
-
-@cache
-def _shapes() -> re.Pattern[str]:
-    """Made when a frame first needs it, so that the first reply need not wait."""
-    return re.compile(r"\b(bearer)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-9_-]{8,}", re.IGNORECASE)
 
 
 def redacted(value: Any) -> Any:
@@ -34,20 +27,22 @@ def redacted(value: Any) -> Any:
     return masked(value) if isinstance(value, str) else value
 
 
-def masked(text: str) -> str:
-    return _shapes().sub(lambda found: f"{found[1]} {MASK}" if found[1] else MASK, text)
-
-
 def body(frame: bytes, plain: set[Any]) -> bytes:
     """A message's bytes as they may be sent. `plain` holds the ids of requests whose answer is promised unmasked."""
     low = frame.lower()
     if not any(word in low for word in _SUSPECT):
         return frame
     message = msgspec.json.decode(frame)
+    if _is_piece(message):
+        return frame  # masked with what came before it
     if "result" in message and message.get("id") in plain:
         plain.discard(message["id"])
         return frame
     return msgspec.json.encode(redacted(message))
+
+
+def _is_piece(message: dict[str, Any]) -> bool:
+    return message.get("method") == "turn/event" and message["params"].get("type") in PIECES
 
 
 def _under(key: str, value: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -14,15 +13,17 @@ from msgspec import UNSET
 from quintet.domain.errors import QuintetError, as_quintet_error
 from quintet.domain.event import Event
 from quintet.domain.turn import Turn, TurnState
+from quintet.engine.redaction import HOLD_S
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.capabilities import REPLAYED
 from quintet.protocols.kward.client import Client, Opened
 from quintet.protocols.kward.compacting import Shortening
 from quintet.protocols.kward.events import STATUS, Asked, Compacting, Frame, Out, Projection, error_of
 from quintet.protocols.kward.house import ME
+from quintet.protocols.kward.masking import PIECES, MaskedPieces
 from quintet.protocols.kward.questions import ask
+from quintet.protocols.kward.replay import OF_A_CLIENT, Replay
 from quintet.protocols.kward.times import iso
 from quintet.rpc.connection import Connection
 
@@ -30,6 +31,8 @@ KEPT_TURNS = 100  # of this client that have ended, with their events
 
 
 class Running:
+    own = True  # begun here: it ends when its session is closed
+
     def __init__(self, connection: Connection[Client], session: Opened) -> None:
         self._connection = connection
         self._house = connection.state.house
@@ -40,8 +43,10 @@ class Running:
         self._state = TurnState.QUEUED
         self._error: wire.TurnError | None = None
         self.cancel_requested = False
-        self._frames: deque[wire.TurnEvent] = deque(maxlen=REPLAYED)
+        self.replay = Replay()
         self._sequence = 0
+        self._words = MaskedPieces()
+        self._release: asyncio.TimerHandle | None = None  # when words that are held back are let go
         self._turn: Turn | None = None
         self._events: Subscription | None = None
         self._projection: Projection | None = None
@@ -68,17 +73,37 @@ class Running:
             self._error or UNSET,
         )
 
-    def after(self, sequence: int) -> list[wire.TurnEvent]:
-        return [frame for frame in self._frames if frame.sequence > sequence]
+    async def emit(self, type: str, payload: Any, item: str = "") -> None:
+        """Numbered before anything is waited for, so that numbers go out in their order. `item`: whose piece it is."""
+        if type in PIECES:
+            frames = [self._frame(*piece) for piece in self._words.add(type, item, payload["delta"])]
+            if self._words.holding and self._release is None:
+                self._release = asyncio.get_running_loop().call_later(HOLD_S, self._let_go)
+        else:
+            frames = [*self._held_back(), self._frame(type, payload)]
+        if len(frames) == 1:
+            await self._connection.notify("turn/event", frames[0])
+        elif frames:
+            await self._connection.notify_all("turn/event", frames)
 
-    async def emit(self, type: str, payload: Any) -> None:
-        """Numbered before anything is waited for, so that numbers go out in their order."""
+    def _frame(self, type: str, payload: Any) -> wire.TurnEvent:
         self._sequence += 1
         now = self._house.feed.clock.now_ms()
         frame = wire.TurnEvent(self._sequence, iso(now), self.session.id, self.id, type, payload)
-        self._frames.append(frame)
+        self.replay.add(frame)
         self._note(type, payload, now)
-        await self._connection.notify("turn/event", frame)
+        return frame
+
+    def _held_back(self) -> list[wire.TurnEvent]:
+        """What could have been the beginning of a secret, and is not waited for any longer."""
+        if self._release is not None:
+            self._release.cancel()
+            self._release = None
+        return [self._frame(*piece) for piece in self._words.release()]
+
+    def _let_go(self) -> None:
+        if frames := self._held_back():
+            self._connection.background(lambda: self._connection.notify_all("turn/event", frames))
 
     async def queue(self) -> None:
         """First for the client and then, with `begin`, in the engine: so nothing can be told of it before that."""
@@ -160,8 +185,8 @@ class Running:
 
     async def _send(self, out: Out) -> None:
         match out:
-            case Frame(type=type, payload=payload):
-                await self.emit(type, payload)
+            case Frame(type=type, payload=payload, item=item):
+                await self.emit(type, payload, item)
             case Asked(interaction=interaction):
                 await ask(self._connection, self.session, interaction)
             case Compacting(over=None):
@@ -187,9 +212,12 @@ class Running:
         if self in self.session.turns:
             self.session.turns.remove(self)
         turns = self._connection.state.turns
-        ended = [turn.id for turn in turns.values() if turn.ended]
-        for old in ended[:-KEPT_TURNS]:
-            del turns[old]
+        ended = [turn for turn in turns.values() if turn.ended]
+        size = sum(turn.replay.size for turn in turns.values())
+        for place, old in enumerate(ended[:-1], 1):
+            if len(ended) - place < KEPT_TURNS and size <= OF_A_CLIENT:
+                break
+            size -= turns.pop(old.id).replay.size
         self.begun.set()
 
     def _leave(self) -> None:

@@ -82,16 +82,16 @@ def usage(
     window = house.choice.current().context_window
     ordinals = set(thread.view.model_ordinals(thread.last_ordinal))
     seen = [item for item in items if item.ordinal in ordinals]
-    if not told or isinstance(window, UnsetType) or not window or any(map(_has_image, seen)):
+    if not told or isinstance(window, UnsetType) or not window or any(map(_has_more_than_text, seen)):
         return UNSET
     tokens = rough_items(seen)
     return wire.ContextUsage(tokens, window, round(100 * tokens / window, 2))
 
 
-def _has_image(item: it.Item) -> bool:
+def _has_more_than_text(item: it.Item) -> bool:
     match item.body:
         case it.UserMessage(parts=parts):
-            return any(isinstance(part, it.ImagePart) for part in parts)
+            return any(not isinstance(part, it.TextPart) for part in parts)
         case it.ToolResult(images=images):
             return bool(images)
     return False

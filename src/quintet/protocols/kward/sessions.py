@@ -18,7 +18,8 @@ from quintet.protocols.kward.session_list import limit_of, listed, resolved
 from quintet.protocols.kward.times import iso
 from quintet.protocols.kward.transcript import live, normalized
 from quintet.protocols.kward.workspace import root_of
-from quintet.rpc.call import Call
+from quintet.rpc.call import Call, Reply
+from quintet.rpc.connection import Connection
 from quintet.rpc.rows import Family
 
 SESSIONS = Family("sessions", form="either")
@@ -30,14 +31,14 @@ SESSIONS = Family("sessions", form="either")
     result=wire.Session,
     summary="Begin a session in a workspace; others of this process that were never used go.",
 )
-async def create(call: Call[Client], params: wire.CreateParams) -> wire.Session:
-    client, house = call.state, call.state.house
+async def create(call: Call[Client], params: wire.CreateParams) -> Reply[wire.Session]:
+    house = call.state.house
     root = await root_of(house, params.workspace_root)
     place = fresh_place(house, root)
     name = (params.name or "").strip()
     thread = await house.threads.create(ThreadSettings(root), title=name, title_final=bool(name), handle=place.handle())
     await house.feed.mirror(thread.id)
-    return await opened(client, thread, place, own=True)
+    return await opened(call.connection, thread, place, own=True)
 
 
 @SESSIONS.method(
@@ -46,8 +47,8 @@ async def create(call: Call[Client], params: wire.CreateParams) -> wire.Session:
     result=wire.Session,
     summary="Open a session by the path of its file, also one that Kward or another protocol began.",
 )
-async def resume(call: Call[Client], params: wire.ResumeParams) -> wire.Session:
-    client, house = call.state, call.state.house
+async def resume(call: Call[Client], params: wire.ResumeParams) -> Reply[wire.Session]:
+    house = call.state.house
     base = await root_of(house, params.workspace_root)
     path = resolved(params.path, base)
     try:
@@ -55,7 +56,7 @@ async def resume(call: Call[Client], params: wire.ResumeParams) -> wire.Session:
     except (OSError, TimeoutError) as error:
         raise Failed(f"Session file cannot be opened: {path} ({error})") from None
     await house.recall(thread)
-    return await opened(client, thread, place, own=False)
+    return await opened(call.connection, thread, place, own=False)
 
 
 @SESSIONS.method(
@@ -97,7 +98,7 @@ async def close(call: Call[Client], params: wire.SessionParams) -> wire.Closed:
     async with call.state.in_order(params.session_id) as session:
         await stop(session)
         await forget_unused(call.state, session)
-        call.state.sessions.pop(session.id, None)
+        call.state.forget(session.id)
     return wire.Closed()
 
 
@@ -114,7 +115,7 @@ async def delete(call: Call[Client], params: wire.SessionParams) -> wire.Deleted
         await client.house.threads.delete(session.thread, ME)
         await client.house.files.erase(session.place)  # also where somebody else has written behind it
         for other in [s.id for s in client.sessions.values() if s.thread == session.thread]:
-            del client.sessions[other]
+            client.forget(other)
     return wire.Deleted(True, session.place.path)
 
 
@@ -137,12 +138,21 @@ def fresh_place(house: House, cwd: str) -> Place:
     return new_place(house.config_dir, cwd, house.feed.clock.now_ms(), str(uuid.uuid4()))
 
 
-async def opened(client: Client, thread: Thread, place: Place, *, own: bool) -> wire.Session:
+async def opened(connection: Connection[Client], thread: Thread, place: Place, *, own: bool) -> Reply[wire.Session]:
     """A new id for it; `own`: it was begun here, so it goes again if nobody uses it."""
+    client = connection.state
     session = Opened(str(uuid.uuid4()), thread.id, place, own=own)
     client.sessions[session.id] = session
     await tidy(client, session)
-    return await describe(client.house, session)
+
+    async def follow() -> None:
+        from quintet.protocols.kward.others import Others  # the reply need not wait for it
+
+        if client.sessions.get(session.id) is session:
+            session.others = Others(connection, session)
+            await session.others.follow()
+
+    return Reply(await describe(client.house, session), then=follow)
 
 
 async def describe(house: House, session: Opened) -> wire.Session:
@@ -183,18 +193,18 @@ async def forget_unused(client: Client, session: Opened) -> None:
         thread = await client.house.feed.journal.thread(session.thread)
         if thread.last_ordinal == 0 and not thread.title_final and not thread.active_turn:
             await client.house.threads.delete(thread.id, ME)
-            client.sessions.pop(session.id, None)
+            client.forget(session.id)
 
 
 async def stop(session: Opened) -> None:
-    """Whatever runs or waits in it, last first, so that none of those begins when the running one ends."""
-    for turn in reversed(session.turns[:]):
+    """Whatever it began, last first, so that none of those begins when the running one ends. Others' turns go on."""
+    for turn in [turn for turn in reversed(session.turns) if turn.own]:
         await turn.cancel()
         await turn.stop()
 
 
 async def close_all(client: Client) -> None:
     """The client has left."""
-    running = [turn for session in client.sessions.values() for turn in reversed(session.turns)]
+    running = [turn for session in client.sessions.values() for turn in reversed(session.turns) if turn.own]
     await asyncio.gather(*(turn.stop() for turn in running), return_exceptions=True)
     await tidy(client)

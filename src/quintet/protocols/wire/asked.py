@@ -95,11 +95,19 @@ class Settled(Struct, frozen=True):
 
 
 def asked_of(
-    interaction: Interaction, names: Names, subagent: str = "", agent: str = "", *, session: str = ""
+    interaction: Interaction,
+    names: Names,
+    subagent: str = "",
+    agent: str = "",
+    *,
+    session: str = "",
+    task: str = "",
 ) -> Asked:
     """`subagent` and `agent` are the thread and the name of the one that works for another turn; `session` is what the
-    client calls the thread."""
+    client calls the thread; `task` is the thread of the one in the background that asks, or that it is asked for."""
     request = _request(interaction, names, subagent, agent)
+    if isinstance(request, ApprovalRequest) and task:
+        request = replace(request, source_kind="background_agent", source_id=task)
     if isinstance(request, HookRequest) and session:
         request = replace(request, input_data={**request.input_data, "session_id": session})
     return Asked(request.id, Message(type(request).__name__, request), interaction)
@@ -125,7 +133,7 @@ def _request(asked: Interaction, names: Names, subagent: str, agent: str) -> Req
         case core.Question(items=items):
             return QuestionRequest(public_id(asked.id), asked.call_id, [_question(item) for item in items])
         case core.HookRequest(subscription=hook, event=event, target=target, input=given):
-            return HookRequest(hook_request_id(asked.id), hook, event.value, target, given)
+            return HookRequest(short_id(asked.id), hook, event.value, target, given)
 
 
 def _question(item: core.QuestionItem) -> QuestionItem:
@@ -146,6 +154,6 @@ def public_id(core_id: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32]))
 
 
-def hook_request_id(interaction: str) -> str:
+def short_id(core_id: str) -> str:
     """Twelve hexadecimal digits, always the same ones."""
-    return hashlib.sha256(interaction.encode()).hexdigest()[:12]
+    return hashlib.sha256(core_id.encode()).hexdigest()[:12]

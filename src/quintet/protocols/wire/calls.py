@@ -1,5 +1,6 @@
-"""Calls as they stream: a ToolCall and its parts. A part has no id and belongs to the last ToolCall, so the arguments
-of one call are never cut by those of another: a later call's wait until the earlier one is whole. Pure.
+"""Calls as they stream: a ToolCall as soon as the model begins it, and its parts. A part has no id and belongs to the
+last ToolCall, so the arguments of one call are never cut by those of another: a later call's wait until the earlier
+one is whole. Pure.
 """
 
 from __future__ import annotations
@@ -21,17 +22,30 @@ class CallStream:
         self._begun: set[str] = set()  # of this turn, whose calls have one id each: calls the client has been told of
         self._waiting: set[str] = set()  # calls that began while another was open
 
+    def begin(self, call_id: str, name: str, *, fed: bool) -> list[Message]:
+        """`fed`: the first of its arguments came with it and is told with it, so it is not told yet."""
+        if fed or not self._opened(call_id):
+            return []
+        self._begun.add(call_id)
+        return [Message("ToolCall", ToolCall(call_id, Function(self._names.shown(name))))]
+
     def grow(self, call_id: str, name: str, text: str) -> list[Message]:
         if call_id == self._open:
             self._sent.append(text)
-            return [Message("ToolCallPart", ToolCallPart(text))]
+            return [Message("ToolCallPart", ToolCallPart(text or None))]
         if call_id in self._begun or call_id in self._waiting:
             return []  # said with the whole call; what was told of already lacks only blanks
+        if not self._opened(call_id):
+            return []
+        self._sent.append(text)
+        return [self._begin(call_id, name, text)]
+
+    def _opened(self, call_id: str) -> bool:
         if self._open and not _is_json("".join(self._sent)):
             self._waiting.add(call_id)
-            return []
-        self._open, self._sent = call_id, [text]
-        return [self._begin(call_id, name, text)]
+            return False
+        self._open, self._sent = call_id, []
+        return True
 
     def whole(self, call: it.ToolCall) -> list[Message]:
         """The call as it is kept. What has not been sent of it is sent now."""

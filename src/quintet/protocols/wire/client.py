@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from quintet.protocols.wire.replay import Replaying
     from quintet.protocols.wire.running import Running
 
-CAN_BE_GIVEN = frozenset({"image_in", "thinking"})  # to models that take it
-PASSED_ON = "Quintet passes no sound and no moving pictures on to any model."
 WITHHELD = "The client does not support {what}. Do NOT call this tool again."
 NEEDS_QUESTIONS = {"ask_user": "interactive questions", "AskUserQuestion": "interactive questions"}
 NEEDS_PLAN_MODE = dict.fromkeys(("enter_plan_mode", "exit_plan_mode", "EnterPlanMode", "ExitPlanMode"), "plan mode")
@@ -67,8 +65,7 @@ class Client:
             return
         if missing := lacks(given, model):
             name = model.reference.partition("/")[2]
-            ours = "" if missing in CAN_BE_GIVEN else f" {PASSED_ON}"
-            raise NotSupported(f"LLM model '{name}' does not support required capability: {missing}.{ours}")
+            raise NotSupported(f"LLM model '{name}' does not support required capability: {missing}.")
 
     def _withheld(self) -> dict[str, str]:
         lacking = {} if self.capabilities.supports_question else NEEDS_QUESTIONS

@@ -19,7 +19,8 @@ from quintet.domain.view import ViewReason
 from quintet.engine.agents import INSTRUCTIONS
 from quintet.engine.mirrors import Told
 from quintet.protocols.wire.mirror import Happened, line
-from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.names import Names
+from quintet.protocols.wire.parts import wire_part
 
 SYSTEM_PROMPT = line({"role": "_system_prompt", "content": INSTRUCTIONS})
 _CHECKPOINT = re.compile(rb'^\s*\{\s*"role"\s*:\s*"_checkpoint"\s*,\s*"id"\s*:\s*(\d{1,9})\s*\}', re.MULTILINE)
@@ -103,6 +104,8 @@ class _Lines:
         match body:
             case it.Reasoning(text=text) if text:
                 self._said.append({"type": "think", "think": text, "encrypted": None})
+            case it.AssistantMessage(sent=it.MediaPart() as part):
+                self._said.append(msgspec.to_builtins(wire_part(part)))
             case it.AssistantMessage(text=text) if text:
                 self._said.append({"type": "text", "text": text})
             case it.ToolCall(call_id=call, name=name, input=given):
@@ -142,7 +145,4 @@ class _Lines:
 def _content(parts: Sequence[it.Part]) -> str | list[Any]:
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
-    return [
-        {"type": "text", "text": part.text} if isinstance(part, it.TextPart) else msgspec.to_builtins(image(part))
-        for part in parts
-    ]
+    return [msgspec.to_builtins(wire_part(part)) for part in parts]

@@ -15,8 +15,9 @@ def needless(said: TurnFinished) -> bool:
 
 
 def refused_input(said: TurnFinished) -> str | None:
-    """Why a hook did not let the input through, if that is how the turn ended."""
-    if said.state is TurnState.FAILED and said.error is not None and said.error.data.get("hook"):
+    """Why a hook, or somebody who was asked, did not let the input through, if that is how the turn ended."""
+    data = said.error.data if said.state is TurnState.FAILED and said.error is not None else {}
+    if said.error is not None and (data.get("hook") or data.get("agreement")):
         return str(said.error.data.get("reason") or said.error.message)
     return None
 

@@ -13,16 +13,19 @@ from msgspec import Struct
 
 from quintet.domain import event as ev
 from quintet.domain import item as it
+from quintet.domain.errors import ErrorInfo
 from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Approval, Decision, ExternalCall, HookRequest, Interaction, Verdict
 from quintet.domain.principal import ENGINE
 from quintet.domain.turn import TurnState
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of
+from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of, short_id
 from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.ends import needless, refused_input
 from quintet.protocols.wire.models import Message
-from quintet.protocols.wire.names import Names, image
+from quintet.protocols.wire.names import Names
+from quintet.protocols.wire.notification import notification
+from quintet.protocols.wire.parts import wire_part
 from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
@@ -57,6 +60,7 @@ class Projection:
         subagent: str = "",
         agent: str = "",
         *,
+        task: str = "",
         plan_mode: bool | None = None,
         compacts: bool = False,
     ) -> None:
@@ -67,6 +71,7 @@ class Projection:
         self._model = ""
         self.plan_mode = plan_mode
         self._options = options
+        self.task = task  # the thread of the subagent in the background that this works in, or for
         self._subagent, self._agent = subagent, agent  # its thread and its name, where it works for another turn
         self.begun = False
         self._calls = CallStream(options.names)
@@ -74,6 +79,7 @@ class Projection:
         self._rejected: set[str] = set()
         self._returned: dict[str, wire.ToolReturnValue] = {}
         self._steers: list[Message] = []  # given to the model with the next step
+        self._asides: dict[str, ev.AsideAsked] = {}  # not answered yet
         self._step = 0
         self.finished: ev.TurnFinished | None = None
 
@@ -99,6 +105,15 @@ class Projection:
 
     def _turn_finished(self, said: ev.TurnFinished) -> list[Out]:
         self.finished = said
+        return [*self._unanswered(said), *self._turn_ended(said)]
+
+    def _unanswered(self, said: ev.TurnFinished) -> list[Out]:
+        """Its process has died over them."""
+        return [
+            out for id in list(self._asides) for out in self._aside_answered(ev.AsideAnswered(id, error=said.error))
+        ]
+
+    def _turn_ended(self, said: ev.TurnFinished) -> list[Out]:
         end = Message("TurnEnd", NOTHING)
         if (reason := refused_input(said)) is not None:
             return [_text(reason), end]
@@ -106,7 +121,7 @@ class Projection:
             return [_text(COMPACTED), Message("StatusUpdate", self._filled), end]
         if self._compacts and needless(said):
             assert said.error is not None
-            return [_text(said.error.message), end]
+            return [*self._left_alone(said.error), end]
         return [end]
 
     def _step_started(self, said: ev.StepStarted) -> list[Out]:
@@ -138,12 +153,26 @@ class Projection:
         self._filled = filled(said.tokens_after, self._options.window(self._model))
         return [Message("CompactionEnd", NOTHING)]
 
+    def _left_alone(self, error: ErrorInfo) -> list[Out]:
+        """What is short is told like any other compaction: that is what clients know."""
+        size = error.data.get("text_tokens")
+        if size is None:
+            return [_text(error.message)]
+        status = Message("StatusUpdate", filled(int(size), self._options.window(self._model)))
+        return [Message("CompactionBegin", NOTHING), Message("CompactionEnd", NOTHING), _text(COMPACTED), status]
+
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
         return [Message("ContentPart", wire.TextPart(said.text))]
 
+    def _media_delta(self, said: ev.MediaDelta) -> list[Out]:
+        return [Message("ContentPart", wire_part(said.part))]
+
     def _reasoning_delta(self, said: ev.ReasoningDelta) -> list[Out]:
         return [Message("ContentPart", wire.ThinkPart(said.text))]
+
+    def _called(self, said: ev.ToolCalled) -> list[Out]:
+        return [*self._calls.begin(said.call_id, said.spelled or said.name, fed=said.fed)]
 
     def _input_delta(self, said: ev.ToolInputDelta) -> list[Out]:
         return [*self._calls.grow(said.call_id, said.name, said.text)]
@@ -172,7 +201,7 @@ class Projection:
         plan = asked.request.plan if isinstance(asked.request, Approval) else ""
         shown: list[Out] = [Message("PlanDisplay", wire.PlanDisplay(plan))] if plan else []
         names, session = self._options.names, self._options.session
-        return [*shown, asked_of(asked, names, self._subagent, self._agent, session=session)]
+        return [*shown, asked_of(asked, names, self._subagent, self._agent, session=session, task=self.task)]
 
     def _resolved(self, said: ev.InteractionResolved) -> list[Out]:
         asked = self._asked.pop(said.interaction, None)
@@ -200,6 +229,20 @@ class Projection:
         self.plan_mode = said.plan_mode
         return [Message("StatusUpdate", wire.PlanUpdate(plan_mode=said.plan_mode))]
 
+    # --- beside it -----------------------------------------------------------------------------------------------
+    def _notice_given(self, said: ev.NoticeGiven) -> list[Out]:
+        """With the model: between turns clients expect silence, and none is told twice."""
+        return [Message("Notification", notification(said.notice))]
+
+    def _aside_asked(self, said: ev.AsideAsked) -> list[Out]:
+        self._asides[said.id] = said
+        return [Message("BtwBegin", wire.BtwBegin(short_id(said.id), said.question))]
+
+    def _aside_answered(self, said: ev.AsideAnswered) -> list[Out]:
+        self._asides.pop(said.id, None)
+        error = said.error.message if said.error else None
+        return [Message("BtwEnd", wire.BtwEnd(short_id(said.id), said.answer or None, error))]
+
     # --- hooks ---------------------------------------------------------------------------------------------------
     def _hook_triggered(self, said: ev.HookTriggered) -> list[Out]:
         return [Message("HookTriggered", wire.HookTriggered(said.event.value, said.target, said.count))]
@@ -219,11 +262,16 @@ Projection.rows = {
     ev.CompactionFinished: Projection._compaction_finished,
     ev.TextDelta: Projection._text_delta,
     ev.ReasoningDelta: Projection._reasoning_delta,
+    ev.MediaDelta: Projection._media_delta,
+    ev.ToolCalled: Projection._called,
     ev.ToolInputDelta: Projection._input_delta,
     ev.ItemAdded: Projection._item_added,
     ev.InteractionRequested: Projection._requested,
     ev.InteractionResolved: Projection._resolved,
     ev.ThreadUpdated: Projection._thread_updated,
+    ev.NoticeGiven: Projection._notice_given,
+    ev.AsideAsked: Projection._aside_asked,
+    ev.AsideAnswered: Projection._aside_answered,
     ev.HookTriggered: Projection._hook_triggered,
     ev.HookResolved: Projection._hook_resolved,
 }
@@ -249,4 +297,4 @@ def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     """A lone text as a string, else the parts."""
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
-    return [wire.TextPart(part.text) if isinstance(part, it.TextPart) else image(part) for part in parts]
+    return [wire_part(part) for part in parts]

@@ -32,10 +32,10 @@ SINCE: dict[str, tuple[int, int]] = {
     # In no version's notes; clients of 1.9 have been seen to know them.
     "MCPLoadingBegin": (1, 9),
     "MCPLoadingEnd": (1, 9),
-    "Notification": (1, 9),
     "BtwBegin": (1, 9),
     "BtwEnd": (1, 9),
     "StepRetry": (1, 10),
+    "Notification": (1, 10),  # in no notes either; no client of an older version is known to take it
 }
 DROPPED = frozenset(
     {
@@ -72,6 +72,11 @@ class Gate:
         if not self._shut or kind not in DROPPED or (kind == "SteerInput" and self._steers):
             return True
         return self._version >= SINCE[kind]
+
+    def nests(self) -> bool:
+        """Whether a turn can be told within another. TurnEnd was new in 1.2: the Go SDK, which declares that, takes the
+        first for the last, and a second TurnBegin ends the program it is part of."""
+        return not self._shut or self._version != SINCE["TurnEnd"]
 
 
 def _numbers(version: str) -> tuple[int, int]:

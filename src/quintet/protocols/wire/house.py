@@ -13,12 +13,14 @@ from quintet.domain.ports import Tool
 from quintet.domain.principal import local
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
-from quintet.engine.commands import Commands
+from quintet.engine.commands import Commands, Deed
 from quintet.engine.feed import Feed
+from quintet.engine.leave import Leave
 from quintet.engine.parts import Parts
 from quintet.protocols.wire.inputs import Fetch, no_fetch
 
 if TYPE_CHECKING:  # the rest is imported when it is needed: the first reply waits for none of it
+    from quintet.engine.deeds import Deeds
     from quintet.engine.interactions import Interactions
     from quintet.engine.starter import Starter
     from quintet.engine.threads import Threads
@@ -53,10 +55,14 @@ class House:
         window: Callable[[str], int | None] = lambda model: None,
         names: Names | None = None,
         commands: Commands | None = None,
+        deeds: Callable[[], Deeds] | None = None,
+        leave_to_act: Leave | None = None,
+        repeats: int = 0,
         session: str = "",
         unsupported: str = "",
-        fetch_image: Fetch = no_fetch,
+        fetch: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
+        trace: Callable[[str], None] = lambda line: None,
         use: Callable[[], Awaitable[None]] | None = None,
         leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -69,11 +75,15 @@ class House:
         self.configured_hooks = configured_hooks
         self.window = window
         self._names = names
+        self.repeats = repeats  # of each prompt, beyond the first time; below 0 without a number
         self.session = session  # what the client calls the thread
         self.commands = commands or Commands()
+        self._deeds = deeds  # what commands do on the disk; None where there is none
+        self.leave_to_act = leave_to_act or Leave()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
-        self.fetch_image = fetch_image  # what a client names by its address
+        self.fetch = fetch  # what a client names by its address
         self.log = log
+        self.trace = trace  # what comes and how it ends, where somebody looks for a mistake
         self._use = use
         self.leave = leave  # what is done when its client has left
         self._thread: Thread | None = None
@@ -111,6 +121,17 @@ class House:
         except NotFound:
             return True
         return False
+
+    @property
+    def deeds(self) -> Deeds | None:
+        return self._deeds() if self._deeds is not None else None
+
+    async def toggle(self, deed: Deed) -> str:
+        """More leave for the turns of this connection, or less; the files show it, and give nobody any."""
+        said = self.leave_to_act.toggle_yolo() if deed is Deed.YOLO else self.leave_to_act.toggle_afk()
+        self.log(f"wire: the client has typed /{deed.value}: {said}")
+        await self.feed.mirror((await self.thread()).id)
+        return said
 
     async def use(self) -> None:
         """Once: a first turn begins."""

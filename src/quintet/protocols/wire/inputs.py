@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 
+from msgspec.structs import replace
+
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart, Part, TextPart
+from quintet.domain.item import Media, MediaKind, Part, TextPart
 from quintet.domain.model import ModelInfo
 from quintet.protocols.wire import models as wire
+from quintet.protocols.wire.parts import held, url_of
 
-_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]*)\Z")
-
-
-Fetch = Callable[[str], Awaitable[ImagePart]]
+Fetch = Callable[[str, MediaKind], Awaitable[Media]]
 
 
-async def no_fetch(address: str) -> ImagePart:
-    raise Invalid("An image must be given as a data URI with base64: no address is opened for it.")
+async def no_fetch(address: str, kind: MediaKind) -> Media:
+    raise Invalid("It must be given as a data URI with base64: no address is opened for it.")
 
 
 async def core_parts(given: wire.UserInput, fetch: Fetch = no_fetch) -> tuple[Part, ...]:
@@ -41,19 +40,9 @@ async def _part(part: wire.ContentPart, fetch: Fetch) -> Part:
             return TextPart(text)
         case wire.ThinkPart(think=text):
             return TextPart(text)
-        case wire.ImageURLPart(image_url=wire.Url(url=url)):
-            return data_image(url) or await fetch(url)
-        case wire.AudioURLPart() | wire.VideoURLPart():
-            raise Invalid("Sound and moving pictures cannot be given to a model.")  # `lacks` has said so before
-
-
-def data_image(url: str) -> ImagePart | None:
-    """The image that the URL itself holds."""
-    if found := _DATA.match(url):
-        return ImagePart(found[1], "".join(found[2].split()))
-    if url[:5].lower() == "data:":
-        raise Invalid("An image given as a data URI must be an image in base64.")
-    return None
+        case _:
+            kind, url = url_of(part)
+            return held(kind, url) or replace(await fetch(url.url, kind), label=url.id or "")
 
 
 def lacks(given: wire.UserInput, model: ModelInfo) -> str:
@@ -62,9 +51,9 @@ def lacks(given: wire.UserInput, model: ModelInfo) -> str:
         match part:
             case wire.ImageURLPart() if not model.vision:
                 return "image_in"
-            case wire.AudioURLPart():
+            case wire.AudioURLPart() if not model.audio:
                 return "audio_in"
-            case wire.VideoURLPart():
+            case wire.VideoURLPart() if not model.video:
                 return "video_in"
             case wire.ThinkPart() if not model.reasoning:
                 return "thinking"

@@ -166,6 +166,30 @@ class ApprovalResponse(Struct, frozen=True):
     feedback: str = ""
 
 
+class Notification(Struct, frozen=True):
+    id: str
+    category: str
+    type: str
+    source_kind: str
+    source_id: str
+    title: str
+    body: str
+    severity: str
+    created_at: float  # seconds
+    payload: dict[str, Any] = {}
+
+
+class BtwBegin(Struct, frozen=True):
+    id: str
+    question: str
+
+
+class BtwEnd(Struct, frozen=True):
+    id: str
+    response: str | None = None
+    error: str | None = None
+
+
 class PlanDisplay(Struct, frozen=True):
     content: str
     file_path: str = ""

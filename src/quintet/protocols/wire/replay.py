@@ -12,8 +12,8 @@ from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.events import Options
 from quintet.protocols.wire.house import House
 from quintet.protocols.wire.models import Message
+from quintet.protocols.wire.older import for_client
 from quintet.protocols.wire.telling import Telling
-from quintet.protocols.wire.tree import innermost
 from quintet.rpc.call import Call
 from quintet.rpc.rows import Family, NoParams
 
@@ -50,7 +50,8 @@ async def replay(call: Call[Client], params: NoParams) -> wire.ReplayResult:
             if isinstance(out, Asked):
                 await call.connection.post(out.id, "request", out.message)
                 requests += 1
-            elif client.gate.lets(innermost(out)):
-                await call.notify("event", out)
-                events += 1
+            else:
+                for message in for_client(out, client.gate):
+                    await call.notify("event", message)
+                    events += 1
     return wire.ReplayResult("finished", events, requests)

@@ -12,14 +12,16 @@ from typing import Any
 
 import msgspec
 
-from quintet.domain.errors import AlreadyResolved, QuintetError
+from quintet.domain.errors import AlreadyResolved, Invalid, QuintetError
 from quintet.domain.grant import Scope
 from quintet.domain.interaction import Approval, ExternalCall, HookRequest, Question, Verdict
+from quintet.domain.item import Media, MediaPart, named
 from quintet.engine.interactions import Answer
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked, HookResponse, QuestionResponse
 from quintet.protocols.wire.events import RETURN_VALUE
 from quintet.protocols.wire.house import ME, House
+from quintet.protocols.wire.parts import held, url_of
 from quintet.rpc.connection import Connection
 from quintet.rpc.faults import AlreadyOpen, BadReply, Ended, Remote
 
@@ -98,7 +100,7 @@ class Requests:
             self._house.log(f"The client answered {asked.id} with the request_id {got['request_id']!r}.")
         try:
             return _ROWS[type(asked.interaction.request)](asked, got)
-        except (msgspec.ValidationError, ValueError) as error:
+        except (msgspec.ValidationError, ValueError, Invalid) as error:
             self._house.log(f"The client's answer to {asked.id} is malformed: {error}")
             return _failed(asked, f"malformed answer: {error}")
 
@@ -122,6 +124,7 @@ def _external(asked: Asked, got: Any) -> Answer:
         Verdict.ANSWER,
         result={
             "text": _words(value),
+            "media": msgspec.to_builtins(_media(value)),
             "is_error": value.is_error,
             "message": value.message,
             RETURN_VALUE: msgspec.to_builtins(value),
@@ -132,8 +135,24 @@ def _external(asked: Asked, got: Any) -> Answer:
 def _words(value: wire.ToolReturnValue) -> str:
     """What the model reads: the output, and the message where there is no output."""
     parts = [wire.TextPart(value.output)] if isinstance(value.output, str) else value.output
-    texts = [part.text if isinstance(part, wire.TextPart) else f"[{type(part).__name__}]" for part in parts]
-    return "\n".join(text for text in texts if text) or value.message
+    return "\n".join(text for text in map(_text, parts) if text) or value.message
+
+
+def _text(part: wire.ContentPart) -> str:
+    """What is neither text nor held by the result itself is named: nothing is fetched for a tool."""
+    match part:
+        case wire.TextPart(text=text) | wire.ThinkPart(think=text):
+            return text
+        case _:
+            kind, url = url_of(part)
+            return "" if held(kind, url) else named(MediaPart(kind, url.url))
+
+
+def _media(value: wire.ToolReturnValue) -> list[Media]:
+    """What the model gets to see or hear."""
+    parts = [] if isinstance(value.output, str) else value.output
+    urls = [url_of(part) for part in parts if not isinstance(part, wire.TextPart | wire.ThinkPart)]
+    return [found for kind, url in urls if (found := held(kind, url))]
 
 
 def _question(asked: Asked, got: Any) -> Answer:

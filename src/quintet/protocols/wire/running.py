@@ -12,6 +12,7 @@ from quintet.domain.event import Delta, Event, TurnFinished, TurnStarted
 from quintet.domain.item import Part, TextPart
 from quintet.domain.thread import Thread
 from quintet.domain.turn import Turn, WhenBusy
+from quintet.engine.starter import Starter
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.wire import models as wire
@@ -23,9 +24,10 @@ from quintet.protocols.wire.events import Options, Out
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.models import Message
+from quintet.protocols.wire.older import for_client
 from quintet.protocols.wire.requests import Requests
 from quintet.protocols.wire.slash import carry_out
-from quintet.protocols.wire.tree import Tree, innermost
+from quintet.protocols.wire.tree import Tree
 from quintet.rpc.connection import Connection
 
 
@@ -38,11 +40,11 @@ class Running:
         self._cancelled = False
         self._said: tuple[Part, ...] = ()
         self._cancelling: asyncio.Task[None] | None = None
-        self.begun = asyncio.Event()  # the turn runs, or is over: it can be steered, or never will be
+        self.begun = asyncio.Event()  # a turn runs, or all is over: it can be steered, or never will be
         self.over = asyncio.Event()  # everything has been told
         self.left = asyncio.Event()  # the client has left and can be kept no longer
-        self._tree: Tree | None = None
-        self._told = ""  # "begun" or "ended": of what is told without a tree; of a tree its end only
+        self._told = False  # something of a turn
+        self._open = 0  # turns told and not ended; those of a flow are within one
         self._together: list[Out] = []  # messages, to be sent before anything else is
         self._requests = Requests(connection, client.house)
 
@@ -53,29 +55,52 @@ class Running:
             called = house.commands.meant(plain_text(self._input))
             if called is not None and (done := await carry_out(self, called)) is not None:
                 return done
-            thread = await house.thread()
-            starter = self.client.starter()
-            await self._refuse_unfit(thread)
-            parts = self._said or await core_parts(self._input, house.fetch_image)
-            start = house.turns.start
-            return result_of(
-                await self._run(thread, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.REJECT))
-            )
+            await self.fits()
+            parts = self._said or await core_parts(self._input, house.fetch)
+            if called is None and house.repeats:
+                from quintet.protocols.wire.flowing import run_again  # few clients ask for that
+
+                return await run_again(self, tuple(parts))
+            return result_of(await self.turn(parts, self.client.starter()))
         finally:
             self.begun.set()
             self.over.set()
 
     async def break_off(self) -> None:
         """The end of what was begun, where nobody will wait for the real one."""
-        if self._told == "ended":
-            return
-        if not self._told and not (self._tree and self._tree.projection.begun):
+        if not self._told:
             await self.tell("TurnBegin", wire.TurnBegin(self._input))
-        await self.tell("TurnEnd", wire.Empty())
+        while self._open:
+            await self.tell("TurnEnd", wire.Empty())
 
     def says(self, words: str) -> None:
         """What the model is given in place of what the client sent."""
         self._said = (TextPart(words),)
+
+    @property
+    def typed(self) -> str:
+        return plain_text(self._input)
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    async def turn(
+        self,
+        parts: tuple[Part, ...],
+        starter: Starter,
+        *,
+        shown: wire.UserInput | None = None,
+        when_busy: WhenBusy = WhenBusy.REJECT,
+    ) -> TurnFinished:
+        """One turn of the engine's; `shown` is the input it is told with, where it is not the prompt's own."""
+        thread, start = await self.client.house.thread(), self.client.house.turns.start
+        return await self._run(thread, lambda: start(thread.id, parts, starter, when_busy=when_busy), shown)
+
+    async def last_turn(self) -> Turn:
+        """As it ended."""
+        assert self._turn is not None
+        return await self.client.house.feed.journal.turn(self._turn.id)
 
     async def compact(self, wishes: str) -> wire.PromptResult:
         """A turn that summarises."""
@@ -85,6 +110,14 @@ class Running:
         finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
         return wire.PromptResult("finished") if needless(finished) else result_of(finished)
 
+    async def aside(self, question: str) -> wire.PromptResult:
+        """A turn that answers a question beside the thread."""
+        house = self.client.house
+        thread = await house.thread()
+        starter = self.client.starter()
+        ask, busy = house.turns.aside, WhenBusy.REJECT
+        return result_of(await self._run(thread, lambda: ask(thread.id, starter, question, when_busy=busy)))
+
     async def cancel(self) -> None:
         """Returned when the turn has ended, as far as that is possible."""
         self._cancelled = True
@@ -93,7 +126,7 @@ class Running:
                 await self.client.house.turns.cancel(self._turn.id, ME)
 
     async def tell(self, kind: str, payload: Any) -> None:
-        if self.client.gate.lets(kind):
+        if self._count(kind) and self.client.gate.lets(kind):
             await self._connection.notify("event", Message(kind, payload))
 
     async def text(self, words: str) -> None:
@@ -102,14 +135,15 @@ class Running:
     async def whole(self, inside: Any) -> None:
         """What is no turn of the engine's, told as one."""
         await self.tell("TurnBegin", wire.TurnBegin(self._input))
-        self._told = "begun"
         try:
             await inside()
         finally:
-            self._told = "ended"
-            await self.tell("TurnEnd", wire.Empty())
+            if self._open:  # else its client has left, and was told
+                await self.tell("TurnEnd", wire.Empty())
 
-    async def _refuse_unfit(self, thread: Thread) -> None:
+    async def fits(self) -> None:
+        """Raises where the model cannot take the input."""
+        thread = await self.client.house.thread()
         try:
             if words := self.client.house.unsupported:
                 raise NotSupported(words)
@@ -118,7 +152,9 @@ class Running:
             await self.whole(_nothing)
             raise
 
-    async def _run(self, thread: Thread, start: Callable[[], Awaitable[Started]]) -> TurnFinished:
+    async def _run(
+        self, thread: Thread, start: Callable[[], Awaitable[Started]], shown: wire.UserInput | None = None
+    ) -> TurnFinished:
         house = self.client.house
         with house.feed.follow(root=thread.root) as events:
             started = await start()
@@ -128,14 +164,14 @@ class Running:
                 self._cancelling = asyncio.ensure_future(self.cancel())
             now = await house.feed.journal.thread(thread.id)
             options, mode = Options(house.names, house.window, house.session), now.settings.plan_mode
-            tree = self._tree = Tree(house.feed.journal, started.turn, self._input, options, plan_mode=mode)
+            given = self._input if shown is None else shown
+            tree = Tree(house.feed.journal, started.turn, given, options, plan_mode=mode)
             ending = asyncio.ensure_future(house.turns.wait(started.turn.id))
             showing = asyncio.ensure_future(self._show(events, tree))
             try:
                 await asyncio.wait({ending, showing}, return_when=asyncio.FIRST_COMPLETED)
                 if not showing.done() and ending.exception() is not None:
                     # It ended without being able to say so in the journal: no event will come.
-                    self._told = "ended"
                     await self.tell("TurnEnd", wire.Empty())
                     ending.result()
                 return await showing
@@ -168,16 +204,18 @@ class Running:
                     else:
                         await self._turn_to(out)
                 if tree.projection.finished is not None:
+                    self.begun.clear()  # whoever steers now waits: of a flow, another turn may follow
                     await self._flush()
                     return tree.projection.finished
             await self._flush()
         raise asyncio.CancelledError  # the feed was closed: the process ends
 
     def _shown(self, out: Message, finished: TurnFinished | None) -> list[Message]:
+        if not self._count(out.type):
+            return []
         if finished is not None and out.type == "TurnEnd":
-            self._told = "ended"
             return [out]
-        return [out] if not self._knows(out.payload) and self.client.gate.lets(innermost(out)) else []
+        return for_client(out, self.client.gate) if not self._knows(out.payload) else []
 
     async def _turn_to(self, out: Asked | Settled) -> None:
         await self._flush()  # in their order
@@ -189,6 +227,16 @@ class Running:
     async def _flush(self) -> None:
         together, self._together = self._together, []
         await self._connection.notify_all("event", together)
+
+    def _count(self, kind: str) -> bool:
+        """Whether the client can be told so; not all know of a turn within another."""
+        if kind not in ("TurnBegin", "TurnEnd"):
+            return True
+        begins = kind == "TurnBegin"
+        within = self._open > (0 if begins else 1)
+        self._told = True
+        self._open = max(self._open + (1 if begins else -1), 0)
+        return not within or self.client.gate.nests()
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""

@@ -10,11 +10,12 @@ from quintet.protocols.wire.gate import Gate
 from quintet.protocols.wire.handshake import HANDSHAKE
 from quintet.protocols.wire.house import House
 from quintet.protocols.wire.lines import encode_line
+from quintet.rpc.call import Call
 from quintet.rpc.connection import Connection, Source
 from quintet.rpc.dialect import Dialect
-from quintet.rpc.dispatch import Dispatcher
+from quintet.rpc.dispatch import Dispatcher, guard_by_role
 from quintet.rpc.framing import MIB, LineDecoder
-from quintet.rpc.rows import Family, LateTable
+from quintet.rpc.rows import Family, LateTable, Row
 from quintet.rpc.writer import Sink
 
 
@@ -47,7 +48,13 @@ def connect(source: Source, sink: Sink, house: House, *, gate: Gate | None = Non
         grace_s=GRACE_S,
         log=lambda what, about: house.log(f"wire: {what}: {about!r:.500}"),
     )
-    return Connection(source, sink, Dispatcher(TABLE, errors), dialect, state=Client(house, gate or Gate()))
+
+    def seen(call: Call[Any], row: Row) -> None:
+        house.trace(f"wire: {row.name} has come")
+        guard_by_role(call, row)
+
+    dispatcher = Dispatcher(TABLE, errors, guard=seen)
+    return Connection(source, sink, dispatcher, dialect, state=Client(house, gate or Gate()))
 
 
 async def leave(connection: Connection[Any]) -> None:

@@ -32,8 +32,12 @@ class SessionFiles:
         self._journal = journal
         self._threads = threads
         self._files = files
-        self._desk = Desk(journal, threads, files, options)
+        self._desk = Desk(journal, threads, files, options, {})
         self._note = note
+
+    def show(self, place: Place, freely: Callable[[], dict[str, bool]]) -> None:
+        """How freely this process's client acts there, for people to see. Nobody reads leave out of a file."""
+        self._desk.shown[place.directory] = freely
 
     async def bring_up(self, handle: Handle) -> None:
         if (place := place_of(handle)) is None:

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from quintet.domain import item as it
 from quintet.domain.errors import Invalid
 from quintet.protocols.wire import models as wire
-from quintet.protocols.wire.inputs import data_image
+from quintet.protocols.wire.parts import held, url_of
 
 LARGEST = 256 * 1024 * 1024
 
@@ -68,7 +68,7 @@ def _bodies(line: _Line, names: dict[str, str]) -> list[it.Body]:
             call = line.tool_call_id or ""
             kept = list(map(_core, parts))
             text = "\n".join(part.text for part in kept if isinstance(part, it.TextPart))
-            images = tuple(part for part in kept if isinstance(part, it.ImagePart))
+            images = tuple(part for part in kept if not isinstance(part, it.TextPart))
             return [it.ToolResult(call, names.get(call, "unknown"), it.ResultStatus.OK, text, images=images)]
     raise Invalid(f"the role {line.role!r} is not known.")
 
@@ -82,16 +82,13 @@ def _parts(content: Any) -> list[wire.ContentPart]:
 
 
 def _core(part: wire.ContentPart) -> it.Part:
-    """What cannot be carried over is named in its place: nothing is opened for a file, and no model takes sound."""
+    """What lies elsewhere is named in its place: nothing is fetched for a file."""
     match part:
         case wire.TextPart(text=text) | wire.ThinkPart(think=text):
             return it.TextPart(text)
-        case wire.ImageURLPart(image_url=wire.Url(url=url)):
-            return data_image(url) or it.TextPart(f"[an image at {url[:500]}]")
-        case wire.AudioURLPart(audio_url=wire.Url(url=url)):
-            return it.TextPart(f"[sound: {url[:60]}]")
-        case wire.VideoURLPart(video_url=wire.Url(url=url)):
-            return it.TextPart(f"[a moving picture: {url[:60]}]")
+        case _:
+            kind, url = url_of(part)
+            return held(kind, url) or it.TextPart(it.named(it.MediaPart(kind, url.url)))
 
 
 def _said(parts: list[wire.ContentPart]) -> list[it.Body]:
@@ -102,4 +99,8 @@ def _said(parts: list[wire.ContentPart]) -> list[it.Body]:
                 found.append(it.AssistantMessage(text))
             case wire.ThinkPart(think=text) if text:
                 found.append(it.Reasoning(text))
+            case wire.ImageURLPart() | wire.AudioURLPart() | wire.VideoURLPart():
+                kind, url = url_of(part)
+                sent = it.MediaPart(kind, url.url, label=url.id or "")
+                found.append(it.AssistantMessage(it.named(sent), sent=sent))
     return found

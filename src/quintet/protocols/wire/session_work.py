@@ -6,6 +6,7 @@ Whoever works on them holds their lock.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -27,6 +28,7 @@ class Desk(Struct, frozen=True):
     threads: Threads
     files: MirrorFiles
     options: Options
+    shown: dict[str, Callable[[], dict[str, bool]]]  # by directory: how freely a client of this process acts there
 
 
 class Work:
@@ -82,6 +84,8 @@ class Work:
         grants = [g for g in known if g.thread == self.thread.root and not g.denies]
         events = [event for since in self._happened.values() for event in since.events]
         made = shared_files.state(there, self.thread, grants, sorted(events, key=lambda e: e.seq))
+        if (shown := self._desk.shown.get(self._directory)) is not None:
+            made["approval"] |= shown()
         if made != there:
             await self._files.write(path, shared_files.encoded(made))
 

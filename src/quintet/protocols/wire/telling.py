@@ -17,6 +17,7 @@ from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked
 from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
 from quintet.protocols.wire.models import Message
+from quintet.protocols.wire.parts import wire_part
 from quintet.protocols.wire.slash import CLEARED
 from quintet.protocols.wire.status import filled
 from quintet.protocols.wire.tree import Tree
@@ -27,6 +28,8 @@ class Retold(Projection):
 
     def _item_retold(self, said: ev.ItemAdded) -> list[Out]:
         match said.item.body:
+            case it.AssistantMessage(sent=it.MediaPart() as part):
+                return [Message("ContentPart", wire_part(part))]
             case it.AssistantMessage(text=text) if text:
                 return [Message("ContentPart", wire.TextPart(text))]
             case it.Reasoning(text=text) if text:
@@ -45,8 +48,8 @@ class Retold(Projection):
         return []
 
 
-_DELTAS = (ev.TextDelta, ev.ReasoningDelta, ev.ToolInputDelta)
-Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _DELTAS} | {
+_IN_PIECES = (ev.TextDelta, ev.ReasoningDelta, ev.MediaDelta, ev.ToolCalled, ev.ToolInputDelta)
+Retold.rows = {kind: row for kind, row in Projection.rows.items() if kind not in _IN_PIECES} | {
     ev.ItemAdded: Retold._item_retold,
     ev.InteractionRequested: Retold._requested_then,
     ev.InteractionResolved: Retold._resolved_then,
@@ -64,7 +67,7 @@ class Brought:
         said = event.payload
         if not isinstance(said, ev.ItemAdded) or event.turn:
             return self.end() if isinstance(said, ev.TurnStarted) else []
-        if not isinstance(said.item.body, it.UserMessage):
+        if not isinstance(said.item.body, it.UserMessage) or said.item.body.notice:
             return self._telling.project(event) if self._telling else []
         ended = self.end()
         self._telling = Retold(said_by_user(said.item.body.parts), self._options)
@@ -108,7 +111,8 @@ class Telling:
 
     async def _tree(self, turn_id: str) -> Tree:
         turn = await self._journal.turn(turn_id)
-        said = said_by_user(turn.parts) if turn.parts else "/compact"
+        unsaid = f"/btw {turn.aside}" if turn.aside else "/compact"
+        said = said_by_user(turn.parts) if turn.parts else unsaid
         return Tree(self._journal, turn, said, self._options, Retold, plan_mode=self._plan_mode)
 
 

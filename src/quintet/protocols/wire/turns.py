@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from quintet.domain.errors import TurnOver
+from quintet.domain.errors import Invalid, TurnOver
 from quintet.domain.event import ThreadUpdated
+from quintet.domain.thread import Thread
+from quintet.engine.commands import Deed
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.errors import NONE_IN_PROGRESS, WrongState
 from quintet.protocols.wire.house import ME
-from quintet.protocols.wire.inputs import core_parts
+from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.leaving import played
 from quintet.protocols.wire.running import Running
+from quintet.protocols.wire.slash import NO_QUESTION
 from quintet.rpc.call import Call, Reply
 from quintet.rpc.rows import Family, NoParams
 
@@ -30,7 +33,9 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
     running = Running(client, call.connection, params.user_input)
     with client.busy(running):
         client.own_plan_changes = 0
-        return await played(running)
+        result = await played(running)
+        client.house.trace(f"wire: the prompt has ended: {result.status}")
+        return result
 
 
 @TURNS.method(
@@ -59,10 +64,24 @@ async def steer(call: Call[Client], params: wire.PromptParams) -> wire.SteerResu
     await running.begun.wait()
     client.gate.steers()
     thread = await client.house.thread()
+    called = client.house.commands.meant(plain_text(params.user_input))
+    if called is not None and called.command is not None and called.command.deed is Deed.ASIDE:
+        return await _ask_beside(client, thread, called.words)
     client.refuse_unfit(params.user_input, thread)
-    parts = await core_parts(params.user_input, client.house.fetch_image)
+    parts = await core_parts(params.user_input, client.house.fetch)
     try:
         await client.house.turns.steer(thread.id, parts, ME)
+    except TurnOver:
+        raise WrongState(NONE_IN_PROGRESS) from None
+    return wire.SteerResult()
+
+
+async def _ask_beside(client: Client, thread: Thread, question: str) -> wire.SteerResult:
+    """A question is no steer: the turn goes on as it would have, and the answer comes as an event of it."""
+    if not question:
+        raise Invalid(NO_QUESTION)
+    try:
+        await client.house.turns.ask_beside(thread.id, question)
     except TurnOver:
         raise WrongState(NONE_IN_PROGRESS) from None
     return wire.SteerResult()

@@ -29,6 +29,7 @@ from quintet.rpc.http.sending import Send, Sender
 from quintet.rpc.http.sse import Stream
 
 S = TypeVar("S")
+SINGLE = ("authorization", "content-type", "idempotency-key", "last-event-id")  # Host and Origin are the guards'
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -89,6 +90,9 @@ class Face(Generic[S]):
             self._note(request)
 
     async def _serve(self, request: Request) -> None:
+        for name in (*SINGLE, *self._own_headers):
+            if request.counts.get(name, 0) > 1:  # which of them would count?
+                raise BadRequest(f"The header {name} was sent more than once.")
         path, shown = split_path(request.path)
         found = self.table.find(path)
         verbs, in_path = found if found is not None else ({}, {})

@@ -58,8 +58,9 @@ def plan(profile: Profile, own: Own) -> Plan:
     refuse(workspace, own)
     ours = [os.path.realpath(place) for place in (own.home, *own.hidden) if place]
     mounts = [Mount(place, Kind.HIDE) for place in ours if os.path.isdir(place)]
-    trees = _writable_trees(workspace, own) if profile.writable else []
-    mounts += [Mount(tree, Kind.WRITE) for tree in trees] or [Mount(workspace, Kind.SHOW)]
+    added = [place for place in profile.added if os.path.realpath(place) == place and os.path.isdir(place)]
+    trees = [*_writable_trees(workspace, own), *added] if profile.writable else []
+    mounts += [Mount(tree, Kind.WRITE) for tree in trees] or [Mount(tree, Kind.SHOW) for tree in (workspace, *added)]
     # Most are not there, and resolving is most of the work.
     named = credential_places(own.environment)
     credentials = {os.path.realpath(place) if os.path.lexists(place) else place for place in named}
@@ -68,7 +69,7 @@ def plan(profile: Profile, own: Own) -> Plan:
     guards = list(_guards(workspace, trees, credentials | set(ours), own))
     for guard in guards:
         mounts += guard.mounts
-    mounts += _sockets((*trees, workspace))
+    mounts += _sockets((*trees, workspace, *added))
     mounts += _system(profile)
     mounts += _shown(mounts, own.needed, network=profile.network == "on")
     return Plan(

@@ -17,7 +17,7 @@ from quintet.workspace.sandbox.bubblewrap import Tool, version_in
 from quintet.workspace.sandbox.diagnosis import diagnosed, facts, install_line
 from quintet.workspace.sandbox.profile import State
 
-WITHIN_S = 5.0
+WITHIN_S = 20.0  # it takes a tenth of a second; a machine that is busy with other things takes longer
 SYSTEM_PLACES = "/usr/bin:/bin:/usr/local/bin"  # what distributions' own rules allow lies here
 Words = Callable[[Tool, str], Sequence[str]]  # a whole command in a workspace, that lists what must not be seen
 
@@ -26,6 +26,7 @@ class Probed(msgspec.Struct, frozen=True):
     state: State
     tool: Tool | None = None
     filters: bool = False  # system calls, inside
+    final: bool = True  # False: another try may tell something else
 
 
 def found_tool(environment: Mapping[str, str]) -> Tool | None:
@@ -50,6 +51,10 @@ def probed(environment: Mapping[str, str], words: Words) -> Probed:
             # Installed with the setuid bit it cannot; the filter of system calls refuses namespaces anyway.
             tool = Tool(tool.path, (0, 7))
             said = _tried(tool, words)
+    except subprocess.TimeoutExpired:
+        why = f"Trying it took longer than {WITHIN_S:.0f} s."
+        fix = "It is tried again with the next command; see what keeps this machine busy."
+        return Probed(State(False, why=why, fix=fix), tool, final=False)
     except (OSError, subprocess.SubprocessError, QuintetError) as error:
         why = f"It could not be tried: {error}."
         return Probed(State(False, why=why, fix="Look at the home's modes and free space."), tool)

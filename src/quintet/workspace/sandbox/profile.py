@@ -13,6 +13,7 @@ class Profile(msgspec.Struct, frozen=True):
     workspace: str  # absolute, resolved: the tree a command works in
     writable: bool = True
     network: Network = "off"
+    added: tuple[str, ...] = ()  # directories beside the workspace, to be treated as it is
     scratch: str = ""  # becomes /tmp inside, so that a thread's commands find each other's temporary files
 
 

@@ -22,7 +22,7 @@ from quintet.workspace.sandbox.limits import Caps
 from quintet.workspace.sandbox.mounts import Mount, seen
 from quintet.workspace.sandbox.placeholders import Moved, Placeholders, tidy
 from quintet.workspace.sandbox.plan import TEMPORARY, Own, Plan, missing_trees, plan, refuse
-from quintet.workspace.sandbox.probe import found_tool, probed
+from quintet.workspace.sandbox.probe import Probed, found_tool, probed
 from quintet.workspace.sandbox.profile import Finding, Profile, State
 from quintet.workspace.sandbox.rooms import Rooms
 from quintet.workspace.sandbox.scratch import Scratches
@@ -84,12 +84,16 @@ class Sandbox:
         self._looking = asyncio.Lock()
 
     async def state(self) -> State:
-        """Probed by running the real thing, once per process."""
+        """Probed by running the real thing, once per process unless that could not be told."""
         async with self._looking:
-            if self._state is None:
-                self._groups = await asyncio.to_thread(groups_here)
-                self._state = await asyncio.to_thread(self._probe)
-        return self._state
+            if self._state is not None:
+                return self._state
+            self._groups = await asyncio.to_thread(groups_here)
+            found = await asyncio.to_thread(self._probe)
+            self._tool, self._filters = found.tool, found.filters
+            if found.final:
+                self._state = found.state
+            return found.state
 
     async def rows(self) -> list[Finding]:
         """What a check-up shows."""
@@ -286,13 +290,11 @@ class Sandbox:
                 self._launcher = (bare_interpreter(), "-I", "-S", "-c", file.read())
         return self._launcher
 
-    def _probe(self) -> State:
+    def _probe(self) -> Probed:
         if not self._enabled:
             why = "The sandbox is switched off in config.toml."
-            return State(False, why=why, fix='Remove `mode = "off"` from [sandbox].')
-        found = probed(self._environment, self._look_home)
-        self._tool, self._filters = found.tool, found.filters
-        return found.state
+            return Probed(State(False, why=why, fix='Remove `mode = "off"` from [sandbox].'))
+        return probed(self._environment, self._look_home)
 
     def _look_home(self, tool: Tool, workspace: str) -> list[str]:
         """The real profile around a look at our own home."""

@@ -12,11 +12,14 @@ from quintet.domain.command import Command, CommandKind, Outcome
 from quintet.domain.errors import ErrorInfo
 from quintet.domain.event import (
     AnyPayload,
+    AsideAnswered,
+    AsideAsked,
     CommandPosted,
     CommandSettled,
     CompactionFinished,
     Event,
     ItemAdded,
+    NoticePosted,
     StepFellBack,
     StepStarted,
     TextDelta,
@@ -25,7 +28,17 @@ from quintet.domain.event import (
     TurnQueued,
     TurnSteered,
 )
-from quintet.domain.item import AssistantMessage, Item, ResultStatus, TextPart, ToolCall, ToolResult, user_text
+from quintet.domain.item import (
+    AssistantMessage,
+    Item,
+    ResultStatus,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    user_text,
+)
+from quintet.domain.notice import End, of_background
 from quintet.domain.principal import local
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.turn import Mode, Turn, TurnState
@@ -191,3 +204,24 @@ def test_calls_of_before_say_what_was_to_be_done_and_that_nobody_knows_what_came
         '? shell {"command": "sleep 61"} unknown  Whether it took effect is',
         "  unknown.",
     ]
+
+
+def test_the_end_of_what_ran_in_the_background_is_a_line_and_in_the_history_no_words_of_the_person() -> None:
+    done = of_background("ntc_1", "cal_1", End.COMPLETED, "Background command is done: make", "Id: cal_1", 0, {})
+    stage = Stage()
+    stage.see(NoticePosted(done), turn="")
+    assert stage.lines == ["  Background command is done: make"]
+    stage.see(ItemAdded(Item("itm_1", PARENT, "trn_1", 1, 0, UserMessage((TextPart("[told]"),), notice="ntc_1"))))
+    assert stage.lines == ["  Background command is done: make"]
+    resumed = Stage([Item("itm_1", PARENT, "trn_1", 1, 0, UserMessage((TextPart("[told]"),), notice="ntc_1"))])
+    assert resumed.lines[1:] == ["  [told]"]
+
+
+def test_a_question_beside_the_thread_is_shown_with_its_answer_or_why_there_is_none() -> None:
+    stage = Stage()
+    asked = Turn("trn_1", PARENT, TurnState.QUEUED, "own_here", Mode.ASK, local("cli"), (), 0, aside="why?")
+    stage.see(TurnQueued(asked))
+    stage.see(AsideAsked("asd_1", "why?"))
+    stage.see(AsideAnswered("asd_1", "be\ncause"))
+    stage.see(AsideAnswered("asd_1", error=ErrorInfo("provider_failed", "It is down.")))
+    assert stage.lines == ["> /btw why?", "be", "cause", "Not answered: It is down. (docs/errors.md#provider_failed)"]

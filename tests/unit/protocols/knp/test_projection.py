@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from quintet.domain.cursor import FRAMES_PER_EVENT
-from quintet.domain.event import KINDS
+from quintet.domain.event import KINDS, Event, MediaDelta
+from quintet.domain.item import AssistantMessage, Item, MediaKind, MediaPart, TextPart, UserMessage, named
 from quintet.protocols.knp.events import _DELTAS, _ROWS
 from quintet.protocols.knp.kinds import NAMES, chosen
+from quintet.protocols.knp.models import FileContent, MessageEvent, TextContent
+from quintet.protocols.knp.wording import history_event
 from tests.fakes.knp_project import Knp, kinds
 
 # Kinds of the journal that a KNP client is not told of, and why that loses nothing.
@@ -31,6 +34,10 @@ NOT_TOLD = {
     "grant.revoked": "the rules say it",
     "command.posted": "the engine's own",
     "command.settled": "the engine's own",
+    "notice.posted": "0.1 has no kind for it; the words come as an event of the history",
+    "notice.given": "the words come as an event of the history",
+    "aside.asked": "0.1 has no kind for it",
+    "aside.answered": "0.1 has no kind for it",
     "hook.triggered": "0.1 has no kind for it",
     "hook.resolved": "0.1 has no kind for it",
     "checkpoint.made": "diffs are part of 0.2",
@@ -44,6 +51,21 @@ def test_every_kind_of_the_journal_is_told_or_left_out_for_a_reason() -> None:
     told = {kind.name for kind in KINDS if kind.payload in _ROWS or kind.payload in _DELTAS}
     assert told | set(NOT_TOLD) == {kind.name for kind in KINDS}
     assert not told & set(NOT_TOLD)
+
+
+def test_a_video_is_a_file_of_the_history_and_one_that_a_model_sends_is_named_to_who_watches() -> None:
+    clip = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AAAA")
+    given = UserMessage((TextPart("see"), clip, MediaPart(MediaKind.AUDIO, "ms://f1")))
+    shown = history_event(Item("itm_1", "thr_1", "", 1, 0, given))
+    assert isinstance(shown, MessageEvent)
+    assert shown.content == [TextContent("see"), FileContent(clip.url, "video/mp4", ""), FileContent("ms://f1", "", "")]
+    sent = history_event(Item("itm_2", "thr_1", "", 2, 0, AssistantMessage(named(clip), sent=clip)))
+    assert isinstance(sent, MessageEvent)
+    assert sent.content == [TextContent("[a video, video/mp4, 3 bytes]")]
+    said = MediaDelta("itm_2", 0, clip)
+    told = _DELTAS[MediaDelta](Event(1, "media.delta", 0, said, "thr_1"), said)
+    words = {"tid": "thr_1", "id": "itm_2", "delta": "[a video, video/mp4, 3 bytes]"}
+    assert told == [("text.start", {"tid": "thr_1", "id": "itm_2"}), ("text.delta", words)]
 
 
 @pytest.mark.req("knp:K10", "knp:K20")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from quintet.domain.errors import ProviderFailed
-from quintet.domain.model import RetryChunk, TextChunk
+from quintet.domain.item import MediaKind, MediaPart, TextPart
+from quintet.domain.model import MediaChunk, RetryChunk, TextChunk
+from quintet.domain.thread import ThreadQuery
 from quintet.domain.turn import Mode
 from quintet.tools.task import TaskTool
 from quintet.tools.write import WriteTool
@@ -84,7 +86,9 @@ async def test_the_newest_thousand_events_can_be_asked_for_again(connect: Connec
     assert [event["sequence"] for event in told["events"]] == list(range(201, 1201))
     assert told["events"] == events[200:]
     assert told["turn"]["status"] == "completed"
+    assert told["missing"] == 200, "and that is told"
     later = await peer.ok("turns/events", turnId=turn, afterSequence=1198)
+    assert "missing" not in later
     assert [event["sequence"] for event in later["events"]] == [1199, 1200]
 
 
@@ -406,24 +410,35 @@ async def test_a_turn_cancelled_while_the_engine_takes_it_is_told_no_start(
         assert (await peer.reply(id))["result"]["id"] == turn
 
 
-async def test_a_turn_is_told_and_can_be_stopped_while_a_plugin_still_thinks_of_what_to_say(connect: Connect) -> None:
-    held = asyncio.Event()
+async def test_a_turn_is_accepted_and_can_be_stopped_while_a_plugin_still_thinks_of_what_to_say(
+    connect: Connect,
+) -> None:
+    asked, left = asyncio.Event(), asyncio.Event()
 
-    async def hold(*args: Any, **more: Any) -> Any:
-        await soon(held.wait())
-        return Said("", "")
+    async def think(*args: Any, **more: Any) -> Any:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
 
-    peer = connect(house={"call_plugin": hold})
+    provider = GatedProvider(text("never"))
+    peer = connect(provider, house={"call_plugin": think})
     (peer.where / "plugins").mkdir()
     (peer.where / "plugins" / "slow.py").write_text("def prompt_context(context): pass\n")
     session = await peer.session()
-    starting = await peer.begin("turns/start", sessionId=session["id"], input="go")
-    turn = (await peer.until(lambda m: m.get("method") == "turn/event"))[-1]["params"]["turnId"]
-    assert (await peer.ok("turns/cancel", turnId=turn))["status"] == "canceled"
-    held.set()
-    assert (await peer.reply(starting))["result"]["status"] == "canceled"
-    assert kinds(peer.events(turn)) == ["turnQueued", "turnCancelRequested", "turnFinished"]
-    assert await transcript(peer, session) == []
+    turn = await peer.start(session["id"])  # is answered all the same, and what was said is kept
+    await soon(asked.wait())
+    assert [m["role"] for m in await transcript(peer, session)] == ["user"]
+    assert (await peer.ok("turns/cancel", turnId=turn["id"]))["cancelRequested"] is True
+    assert kinds(await peer.finished(turn["id"])) == [
+        "turnQueued",
+        "turnStarted",
+        "turnCancelRequested",
+        "turnFinished",
+    ]
+    assert left.is_set(), "nothing goes on thinking"
+    assert provider.requests == []
 
 
 @pytest.mark.req("kward:89")
@@ -587,6 +602,23 @@ async def test_an_image_is_in_the_transcript_under_its_name(connect: Connect) ->
         {"type": "text", "text": "go"},
         {"type": "image", "data": PNG, "mimeType": "image/png", "alt": "a.png"},
     ]
+    assert "contextUsage" not in await peer.ok("runtime/stats", sessionId=session["id"])
+
+
+async def test_what_kward_has_no_form_for_is_named_live_and_in_the_transcript(connect: Connect) -> None:
+    """Another protocol gave a video to this thread, and its model sent one."""
+    clip = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AAAA")
+    peer = connect(GatedProvider([*text("so"), MediaChunk(clip)], text("x")), known={"context_window": 1000})
+    session = await peer.session()
+    words = {"type": "text", "text": "[a video, video/mp4, 3 bytes]"}
+    events = await peer.turn(session["id"])
+    assert payloads(events, "assistantDelta") == [{"delta": "so"}, {"delta": words["text"]}]
+    assert (await transcript(peer, session))[1]["content"] == [{"type": "text", "text": "so" + words["text"]}]
+    (thread,) = await peer.process.threads.page(ThreadQuery())
+    starter = peer.process.starter(GatedProvider(text("y")))
+    given = (TextPart("see"), clip)
+    await peer.process.ended((await peer.process.turns.start(thread.id, given, starter)).turn.id)
+    assert (await transcript(peer, session))[2]["content"] == [{"type": "text", "text": "see"}, words]
     assert "contextUsage" not in await peer.ok("runtime/stats", sessionId=session["id"])
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from quintet.domain import interaction
 from quintet.domain.interaction import UNTRUSTED_RESULT_LIMIT
-from quintet.domain.item import ToolResult
+from quintet.domain.item import ImagePart, MediaKind, MediaPart, ToolResult
 from quintet.engine.starter import OF_CLIENT
 from quintet.protocols.wire.requests import SAME_ID
 from quintet.tools.task import TaskTool
@@ -63,6 +64,35 @@ async def test_a_clients_tool_is_asked_and_its_result_repeated(connect: Connect,
     output = returned["output"]
     assert read(model)[0].text == (output if isinstance(output, str) else "one\ntwo")
     assert heard[-1]["result"] == {"status": "finished"}
+
+
+@pytest.mark.req("wire:S72")
+async def test_what_a_clients_tool_shows_is_seen_by_the_model(connect: Connect) -> None:
+    png, clip = "data:image/png;base64,iVBORw0KGgo=", "data:video/mp4;base64,AAAA"
+    output = [
+        {"type": "text", "text": "shot"},
+        {"type": "image_url", "image_url": {"url": png, "id": None}},
+        {"type": "video_url", "video_url": {"url": clip, "id": "v"}},
+        {"type": "image_url", "image_url": {"url": "https://h.example/a.png", "id": None}},
+    ]
+    peer, model = await greeted(connect, call("open", "{}", "c1"), text("end"))
+    heard = await peer.prompt(answers=lambda request: {"return_value": value(output)})
+    assert payloads(heard, "ToolResult")[0]["return_value"] == value(output)
+    (result,) = read(model)
+    assert result.text == "shot\n[an image at https://h.example/a.png]"
+    assert result.images == (ImagePart("image/png", "iVBORw0KGgo="), MediaPart(MediaKind.VIDEO, clip, label="v"))
+
+
+async def test_more_than_a_model_could_be_shown_is_named_instead(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interaction, "UNTRUSTED_MEDIA_LIMIT", 8)
+    output = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAAAAAAAAAA", "id": None}}]
+    peer, model = await greeted(connect, call("open", "{}", "c1"), text("end"))
+    await peer.prompt(answers=lambda request: {"return_value": value(output)})
+    (result,) = read(model)
+    assert result.images == ()
+    assert result.text == "[an image, image/png, 9 bytes]\n[left out: together they are larger than 20 MiB]"
 
 
 @pytest.mark.req("wire:S67", "wire:S68")

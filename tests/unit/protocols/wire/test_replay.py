@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quintet.domain.model import ReasoningChunk, RetryChunk, Usage, UsageChunk
+from quintet.domain.model import ReasoningChunk, RetryChunk, ToolInput, ToolStart, Usage, UsageChunk
 from quintet.domain.tool import Effect
 from quintet.tools.task import TaskTool
 from tests.fakes.engine import House, Process
@@ -37,8 +37,9 @@ def answers(request: Message) -> Message:
 
 async def lived(connect: Connect) -> tuple[Peer, GatedProvider, list[Message]]:
     """A client after two turns, and what it heard."""
+    begun = [ToolStart("c1", "open"), ToolInput("c1", '{"a"'), ToolInput("c1", ": 1}")]
     steps = [
-        [ReasoningChunk("h"), ReasoningChunk("m"), *text("let ", "me"), *call("open", '{"a": 1}', "c1")],
+        [ReasoningChunk("h"), ReasoningChunk("m"), *text("let ", "me"), *begun],
         [*call("shell", '{"command": "ls"}', "c2"), UsageChunk(Usage(10, 5))],
         text("do", "ne"),
     ]

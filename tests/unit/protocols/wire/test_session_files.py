@@ -11,8 +11,18 @@ import pytest
 
 from quintet.domain.errors import StorageFull
 from quintet.domain.event import Event, TurnFinished
-from quintet.domain.item import AssistantMessage, ImagePart, Reasoning, TextPart, ToolCall, ToolResult, UserMessage
-from quintet.domain.model import ReasoningChunk, Usage, UsageChunk
+from quintet.domain.item import (
+    AssistantMessage,
+    ImagePart,
+    MediaKind,
+    MediaPart,
+    Reasoning,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from quintet.domain.model import MediaChunk, ReasoningChunk, Usage, UsageChunk
 from quintet.domain.thread import Thread, ThreadSettings
 from quintet.domain.tool import Effect
 from quintet.engine.mirrors import Mirrors
@@ -290,24 +300,65 @@ async def test_a_session_of_an_earlier_program_goes_on_here(desk: Desk, connect:
     assert spoken(told) == "lookdonemore"
 
 
+@pytest.mark.req("wire:S94", "wire:S95")
+async def test_sound_and_videos_are_written_with_their_urls_and_ids_and_read_back_as_they_were(
+    desk: Desk, tmp_path: Path
+) -> None:
+    thread = await desk.open()
+    clip = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AA==", label="v-1")
+    sound = MediaPart(MediaKind.AUDIO, "data:audio/aac;base64,AA==")
+    starter = desk.process.starter(GatedProvider([*text("so"), MediaChunk(clip)]))
+    said = (TextPart("see"), sound, clip)
+    started = await desk.process.turns.start(thread.id, said, starter)
+    await desk.process.ended(started.turn.id)
+    video = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AA==", "id": "v-1"}}
+    audio = {"type": "audio_url", "audio_url": {"url": "data:audio/aac;base64,AA==", "id": None}}
+    rows = [row["message"] for row in desk.lines("wire.jsonl")[1:]]
+    given = [{"type": "text", "text": "see"}, audio, video]
+    answer = [{"type": "text", "text": "so"}, video]
+    assert rows[0]["payload"] == {"user_input": given}
+    assert [row["payload"] for row in rows if row["type"] == "ContentPart"] == answer
+    written = [row for row in desk.lines("context.jsonl") if not row["role"].startswith("_")]
+    assert written == [{"role": "user", "content": given}, {"role": "assistant", "content": answer}]
+    other = Desk(desk.process, tmp_path, "s2")
+    other.write("context.jsonl", desk.text("context.jsonl"))
+    copied = await desk.process.bodies((await other.open()).id)
+    assert copied == await desk.process.bodies(thread.id)
+
+
 @pytest.mark.req("mechanisms:M6.foreign")
-async def test_what_lies_elsewhere_is_named_where_it_stood(desk: Desk) -> None:
-    """An earlier program gave its models more than ours can be given, and opened addresses."""
+async def test_what_a_file_holds_is_taken_over_and_what_lies_elsewhere_is_named_where_it_stood(desk: Desk) -> None:
+    """An earlier program opened addresses; nothing is opened for a file. What its model's server keeps stays there."""
     parts = [
         {"type": "text", "text": "see"},
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
         {"type": "audio_url", "audio_url": {"url": "data:audio/aac;base64,AA=="}},
         {"type": "video_url", "video_url": {"url": "https://example.com/v.mp4"}},
+        {"type": "video_url", "video_url": {"url": "ms://file-7", "id": "v"}},
     ]
-    desk.write("context.jsonl", json.dumps({"role": "user", "content": parts}) + "\n")
-    (body,) = await desk.process.bodies((await desk.open()).id)
+    video = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AA==", "id": "w"}}
+    lines = [
+        {"role": "user", "content": parts},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "so"}, video],
+            "tool_calls": [{"type": "function", "id": "c1", "function": {"name": "ReadMediaFile", "arguments": "{}"}}],
+        },
+        {"role": "tool", "content": [{"type": "text", "text": "clip"}, video], "tool_call_id": "c1"},
+    ]
+    desk.write("context.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    body, said, sent, _, result = await desk.process.bodies((await desk.open()).id)
+    held = MediaPart(MediaKind.VIDEO, "data:video/mp4;base64,AA==", label="w")
+    assert (said, sent) == (AssistantMessage("so"), AssistantMessage("[a video, video/mp4, 3 bytes]", sent=held))
+    assert (result.text, result.images) == ("clip", (held,))
     assert body.parts == (
         TextPart("see"),
         TextPart("[an image at https://example.com/a.png]"),
         ImagePart("image/png", "iVBORw0KGgo="),
-        TextPart("[sound: data:audio/aac;base64,AA==]"),
-        TextPart("[a moving picture: https://example.com/v.mp4]"),
+        MediaPart(MediaKind.AUDIO, "data:audio/aac;base64,AA=="),
+        TextPart("[a video at https://example.com/v.mp4]"),
+        MediaPart(MediaKind.VIDEO, "ms://file-7", label="v"),
     )
 
 

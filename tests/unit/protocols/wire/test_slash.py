@@ -112,6 +112,26 @@ async def test_what_cannot_be_compacted_again_is_said_in_words(connect: Connect)
     assert heard[-1]["result"] == FINISHED
 
 
+@pytest.mark.req("wire:S28")
+async def test_a_few_words_are_told_as_compacted_and_no_model_is_asked(connect: Connect) -> None:
+    provider = GatedProvider(text("hello"), text("two"))
+    peer = connect(provider, known={"context_window": 100_000}, keep_least=250)
+    await peer.prompt("hi")
+    heard = await peer.prompt("/compact")
+    assert kinds(heard) == [
+        *("TurnBegin", "CompactionBegin", "CompactionEnd", "ContentPart", "StatusUpdate", "TurnEnd", "reply")
+    ]
+    assert spoken(heard) == COMPACTED
+    assert heard[-1]["result"] == FINISHED
+    (status,) = payloads(heard, "StatusUpdate")
+    assert (status["context_usage"], status["context_tokens"], status["max_context_tokens"]) == (1e-05, 1, 100_000)
+    told = (await peer.call("replay"))[-7:]
+    assert kinds(told) == kinds(heard)
+    assert payloads(told, "StatusUpdate") == [status]
+    await peer.prompt("go on")
+    assert given(provider) == ["hi", "go on"]
+
+
 @pytest.mark.req("wire:S28", "wire:S46")
 async def test_a_compaction_the_model_fails_at_is_an_error_and_the_next_prompt_works(connect: Connect) -> None:
     peer = connect(GatedProvider(text("one"), [ProviderFailed("broken", reason="server")], text("two")))

@@ -13,9 +13,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from quintet.domain.errors import Invalid
+from quintet.workspace.sandbox.bubblewrap import Tool
 from quintet.workspace.sandbox.check_up import check_up
 from quintet.workspace.sandbox.profile import Profile, State
 from quintet.workspace.sandbox.wall import Sandbox
@@ -63,6 +65,18 @@ async def test_switched_off_it_says_so(stage: Stage) -> None:
     assert not state.works
     assert state.why == "The sandbox is switched off in config.toml."
     assert 'mode = "off"' in state.fix
+
+
+@pytest.mark.req("reliability:R19")
+async def test_one_that_took_too_long_to_try_is_told_in_a_line_and_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as hurry:
+        hurry.setattr("quintet.workspace.sandbox.probe.WITHIN_S", 0.0)
+        hurry.setattr("quintet.workspace.sandbox.probe.found_tool", lambda environment: Tool("/usr/bin/bwrap", (0, 8)))
+        state = await stage.sandbox.state()
+    assert (state.works, state.why) == (False, "Trying it took longer than 0 s.")
+    assert (await stage.sandbox.state()).works
 
 
 @pytest.mark.req("reliability:R19")
@@ -170,6 +184,26 @@ async def test_protected_names_in_a_directory_opted_in_stay_as_they_are(stage: S
         str(stage.outside / ".envrc"),
         str(stage.outside / ".git" / "hooks"),
     }
+
+
+@pytest.mark.req("security:S28", "security:S29")
+async def test_a_directory_added_to_the_workspace_is_written_as_the_mode_says_but_for_protected_names(
+    stage: Stage,
+) -> None:
+    (stage.outside / ".bashrc").write_text("mine")
+    (stage.outside / "inner").mkdir()
+    (stage.root / "way").symlink_to(stage.user)
+    script = f"cd {stage.outside}; cat canary; echo x > made; echo x > .bashrc; echo x > .envrc; mv inner {stage.user}/"
+    script += f"; echo x > {stage.root}/way/no; mv {stage.outside} {stage.root}/moved"
+    added = (str(stage.outside), str(stage.root / "way"), str(stage.root / "none"))
+    for writable in (False, True):
+        profile = msgspec.structs.replace(stage.profile(writable=writable), added=added)
+        assert "untouched" in (await stage.run(script, profile)).stdout
+        assert (stage.outside / "made").exists() is writable
+    assert (stage.outside / ".bashrc").read_text() == "mine"
+    assert not (stage.outside / ".envrc").exists()
+    assert not {"no", "inner"} & {path.name for path in stage.user.iterdir()}
+    assert not (stage.root / "none").exists()
 
 
 @pytest.mark.parametrize("place", ["/", "/proc", "HOME", "HOME/run"])
