@@ -215,7 +215,9 @@ class Running:
             return []
         if finished is not None and out.type == "TurnEnd":
             return [out]
-        return for_client(out, self.client.gate) if not self._knows(out.payload) else []
+        if self._knows(out.payload):
+            return []
+        return for_client(out, self.client.gate, cancelled=self._cancelled)
 
     async def _turn_to(self, out: Asked | Settled) -> None:
         await self._flush()  # in their order
@@ -236,7 +238,7 @@ class Running:
         within = self._open > (0 if begins else 1)
         self._told = True
         self._open = max(self._open + (1 if begins else -1), 0)
-        return not within or self.client.gate.nests()
+        return not (within and self.client.gate.ends_once())
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""

@@ -109,6 +109,28 @@ async def test_a_cancel_is_answered_first_closes_the_stream_and_harms_nothing_af
 
 
 @pytest.mark.req("wire:S32", "wire:S34")
+@pytest.mark.parametrize(("version", "told"), [("1.2", ["TurnEnd"]), ("1.7", ["ToolResult", "TurnEnd"])])
+async def test_a_client_of_1_2_that_cancels_a_call_is_told_of_the_end_alone(
+    connect: Connect, version: str, told: list[str]
+) -> None:
+    at_work = Gate()
+
+    async def work(prepared: Any, context: Any) -> Any:
+        await at_work.pass_through()
+
+    peer = connect(GatedProvider(call("look"), text("again")), [FakeTool("look", work)])
+    await peer.call("initialize", protocol_version=version)
+    await peer.begin("first")
+    await at_work.stopped()
+    await peer.send(id="x", method="cancel")
+    heard = await peer.reply("p")
+    behind = next(place for place, message in enumerate(heard) if message.get("id") == "x") + 1
+    assert kinds(heard[behind:]) == [*told, "reply"]
+    assert heard[-1]["result"] == {"status": "cancelled"}
+    assert spoken(await peer.prompt("second")) == "again"
+
+
+@pytest.mark.req("wire:S32", "wire:S34")
 async def test_a_cancel_sent_together_with_the_prompt_finds_it(connect: Connect) -> None:
     peer = connect(GatedProvider([Gate()]))
     lines = [
