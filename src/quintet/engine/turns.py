@@ -117,10 +117,11 @@ class Turns:
         return accepted
 
     async def ask_beside(self, thread: str, question: str) -> None:
-        """The same beside the turn that runs here now, which is neither stopped nor steered. TurnOver where none does,
-        or none that could tell yet what it is about."""
+        """The same beside the turn that runs here, which is neither stopped nor steered. TurnOver where none does."""
         turn = await self._running_turn(thread)
         running = self._runs.running.get(turn.id)
+        if running is not None:
+            await running.prepared.wait()
         if running is None or running.ask_beside is None:
             raise TurnOver("No turn of this process runs in this thread.")
         running.ask_beside(self._feed.mask(question))
