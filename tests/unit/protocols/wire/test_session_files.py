@@ -121,6 +121,10 @@ async def test_a_turn_is_written_line_for_line(desk: Desk) -> None:
         '{"timestamp":0,"message":{"type":"TurnEnd","payload":{}}}',
         "",
     ]
+    stamps = [row["timestamp"] for row in desk.lines("wire.jsonl")[1:]]
+    times = [event.at_ms / 1000 for event in await desk.process.events(thread.id)]
+    assert stamps == sorted(stamps)
+    assert set(stamps) <= set(times)
     prompt, *context = desk.text("context.jsonl").split("\n")
     assert json.loads(prompt)["role"] == "_system_prompt"
     assert context == [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quintet.domain.errors import Invalid, NotConfigured, ProviderFailed, all_error_classes
-from quintet.domain.item import ImagePart, MediaKind, UserMessage, text_of
+from quintet.domain.item import ImagePart, MediaKind, ToolCall, UserMessage, text_of
 from quintet.domain.model import (
     Finish,
     FinishChunk,
@@ -21,7 +21,9 @@ from quintet.domain.model import (
     UsageChunk,
 )
 from quintet.domain.turn import Mode
+from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.errors import errors
+from quintet.protocols.wire.names import Names
 from tests.fakes.engine import Process
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool
@@ -79,6 +81,18 @@ async def test_each_step_has_a_status_with_what_the_model_used(connect: Connect)
         "mcp_status": None,
     }
     assert two == dict.fromkeys(one) | {"plan_mode": False}
+
+
+@pytest.mark.req("wire:S25")
+@pytest.mark.parametrize(
+    ("usage", "share", "other"), [(Usage(2500, 7, 0), 1.0, 2500), (Usage(10, 7, 30, None, 5), 0.01, 0)]
+)
+async def test_a_share_is_at_most_one_and_no_count_is_below_nothing(
+    connect: Connect, usage: Usage, share: float, other: int
+) -> None:
+    peer = connect(GatedProvider([*text("a"), UsageChunk(usage)]), known={"context_window": 1000})
+    (status,) = payloads(await peer.prompt(), "StatusUpdate")
+    assert (status["context_usage"], status["token_usage"]["input_other"]) == (share, other)
 
 
 @pytest.mark.req("wire:S27")
@@ -163,7 +177,7 @@ async def test_the_limit_of_steps_is_told_with_its_number(connect: Connect) -> N
     assert [p["n"] for p in payloads(heard, "StepBegin")] == [1, 2, 3]
 
 
-@pytest.mark.req("wire:S40", "wire:S41", "wire:S46")
+@pytest.mark.req("wire:S35", "wire:S40", "wire:S41", "wire:S46")
 async def test_a_provider_that_fails_is_told_and_the_next_prompt_works(connect: Connect) -> None:
     failure = ProviderFailed("fake failed: it does not accept the key; status 401.")
     peer = connect(GatedProvider([failure], text("well")))
@@ -285,7 +299,18 @@ async def test_the_arguments_of_two_calls_never_mix(connect: Connect, interleave
     assert assembled(heard) == {"c1": "".join(pieces["c1"]), "c2": "".join(pieces["c2"])}
     parts = [p["arguments_part"] for p in payloads(heard, "ToolCallPart")]
     assert parts == (pieces["c1"] if interleaved else pieces["c1"] + pieces["c2"])
+    assert [p["id"] for p in payloads(heard, "ToolCall")] == ["c1", "c2"]
     assert kinds(heard).count("ToolResult") == 2
+
+
+@pytest.mark.req("wire:S66")
+def test_pieces_that_were_pruned_are_sent_when_the_call_is_whole() -> None:
+    calls = CallStream(Names())
+    told = [*calls.begin("c1", "look", fed=False), *calls.grow("c1", "look", '{"a"')]
+    told += calls.whole(ToolCall("c1", "look", '{"a": 1}'))
+    assert [m.type for m in told] == ["ToolCall", "ToolCallPart", "ToolCallPart"]
+    assert "".join(m.payload.arguments_part for m in told[1:]) == '{"a": 1}'
+    assert calls.whole(ToolCall("c1", "look", '{"a": 1}')) == []
 
 
 def assembled(heard: list[dict[str, Any]]) -> dict[str, str]:
@@ -332,7 +357,7 @@ async def test_arguments_that_come_with_their_call_are_told_with_it(connect: Con
     assert payloads(heard, "ToolCallPart") == []
 
 
-@pytest.mark.req("wire:S44", "wire:S66")
+@pytest.mark.req("wire:S44", "wire:S45", "wire:S66")
 async def test_a_call_of_an_attempt_that_broke_off_holds_no_other_back(connect: Connect) -> None:
     again = RetryChunk(2, 0.0, "connection", "connection", 3)
     chunks = [ToolStart("c1", "look"), ToolInput("c1", '{"a'), again, ToolStart("c1", "look"), ToolInput("c1", "{}")]
