@@ -102,9 +102,7 @@ class Asides:
 
 
 class _Aside:
-    def __init__(
-        self, feed: Feed, running: RunningTurn, models: Candidates, spending: Spending, question: str
-    ) -> None:
+    def __init__(self, feed: Feed, running: RunningTurn, models: Candidates, spending: Spending, question: str) -> None:
         self.id = new_id("asd")
         self._question = question
         self._feed = feed
