@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from quintet.domain.errors import STORAGE_ERRORS, ErrorInfo, ProviderFailed, TurnOver, as_quintet_error
+from quintet.domain.errors import STORAGE_ERRORS, ErrorInfo, Overloaded, ProviderFailed, TurnOver, as_quintet_error
 from quintet.domain.event import AnyPayload, AsideAnswered, AsideAsked, StepFinished, StepRetried, StepStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import AssistantMessage, Body, Item, ResultStatus, ToolCall, ToolResult, named, user_text
@@ -33,6 +33,7 @@ from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.storable import storable
 
+AT_ONCE = 8  # beside one turn: each has the model read the whole thread
 TRIES = 2  # a model that calls a tool is told that it cannot, once
 LONGEST = 100_000  # characters; a model that goes on beyond that repeats itself
 BESIDE = (
@@ -63,9 +64,12 @@ class Asides:
         self._closed = False
 
     def begin(self, question: str) -> None:
-        """Beside the turn, which ends no sooner than this does; TurnOver when it ends already."""
+        """Beside the turn, which ends no sooner than this does; TurnOver when it ends already, Overloaded when as many
+        as may be are open."""
         if self._closed or self._running.closing or self._running.stopped_as is not None:
             raise TurnOver("The turn had ended before this arrived.")
+        if len(self.tasks) >= AT_ONCE:
+            raise Overloaded(f"{AT_ONCE} questions are open beside this turn; ask again when one is answered.")
         task = asyncio.get_running_loop().create_task(self._beside(self._opened(question)))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)

@@ -144,10 +144,17 @@ def wire_house(app: App, flags: WireFlags) -> House:
 
 def _more_directories(app: App, flags: WireFlags, settings: ThreadSettings) -> tuple[str, ...] | None:
     """Those of the command line put to the thread's own; None where that is nothing new."""
+    if not flags.add_dirs:
+        return None
+    from quintet.engine.deeds import refuse_secret
+
     directories = settings.directories
     for path in flags.add_dirs:
         try:
-            directories = app.hands.guard.adding(path, settings.cwd, directories)
+            more = app.hands.guard.adding(path, settings.cwd, directories)
+            if more != directories:
+                refuse_secret(more[-1], app.feed.mask)
+            directories = more
         except Invalid as error:
             app.log.line(f"wire: --add-dir {path}: {error.line()}")
     return directories if directories != settings.directories else None

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from quintet.domain.errors import Busy, ProviderFailed, TurnOver
+from quintet.domain.errors import Busy, Overloaded, ProviderFailed, TurnOver
 from quintet.domain.event import AsideAnswered, AsideAsked, StepFinished
 from quintet.domain.item import ToolCall, ToolResult, text_of
 from quintet.domain.model import ToolInput, ToolStart, Usage, UsageChunk
 from quintet.domain.ports import Provider
 from quintet.domain.surroundings import Surroundings
 from quintet.domain.turn import Turn, TurnState, WhenBusy
-from quintet.engine.asides import LONGEST, Asides
+from quintet.engine.asides import AT_ONCE, LONGEST, Asides
 from quintet.engine.spending import Budget
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool
-from tests.fakes.waiting import soon
+from tests.fakes.waiting import soon, until
 
 DOLLAR = {"input_price": 1_000_000.0, "output_price": 0.0}
 SPENDS_ONE = UsageChunk(Usage(1, 0))
@@ -233,3 +233,19 @@ async def test_after_a_kill_its_end_is_told_once(house: House) -> None:
     (asked,) = await two.payloads(thread, AsideAsked)
     (answered,) = await two.payloads(thread, AsideAnswered)
     assert (asked.id, answered.error.code) == (answered.id, "interrupted")
+
+
+async def test_only_so_many_are_open_beside_one_turn(lone: Process) -> None:
+    thread, slow, gate = await lone.thread(), SlowTool(), Gate()
+    model = GatedProvider(call("slow"), *([gate, *text("beside")] for _ in range(AT_ONCE)), text("done"))
+    started = await lone.start(thread, model, [slow])
+    await soon(slow.begun.wait())
+    for _ in range(AT_ONCE):
+        await lone.turns.ask_beside(thread, "why?")
+    with pytest.raises(Overloaded):
+        await lone.turns.ask_beside(thread, "and why that?")
+    await until(lambda: len(model.requests) == AT_ONCE + 1)
+    gate.open()
+    slow.go.set()
+    await lone.ended(started.turn.id)
+    assert await answers(lone, thread) == [("beside", "")] * AT_ONCE

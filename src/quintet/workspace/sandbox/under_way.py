@@ -1,4 +1,4 @@
-"""What git has under way in a workspace and beside it: a rebase or the like that stopped, with a list of steps that may name
+"""What git has under way where commands work: a rebase or the like that stopped, with a list of steps that may name
 commands.
 
 One that somebody else began is read-only for commands. One that a command began may be gone on with by the next one,

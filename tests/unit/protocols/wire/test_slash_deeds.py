@@ -301,6 +301,20 @@ async def test_what_cannot_be_added_is_told_and_a_file_adds_nothing(start: Start
     assert json.loads(found.read_text())["additional_dirs"] == []
 
 
+@pytest.mark.req("security:S44")
+async def test_a_directory_with_a_known_secret_in_its_name_is_refused_in_words_and_not_lost_in_silence(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_TOKEN", "hunter2-hunter2")
+    (tmp_path / "hunter2-hunter2").mkdir()
+    peer = await start(add_dirs=(str(tmp_path / "hunter2-hunter2"),))
+    assert "secret is part of its name" in spoken(await peer.prompt("/add-dir ../hunter2-hunter2"))
+    assert "No directory" in spoken(await peer.prompt("/add-dir"))
+    log = (tmp_path / "home" / "quintet.log").read_text()
+    assert "secret is part of its name" in log
+    assert "hunter2" not in log
+
+
 @pytest.mark.req("wire:S28")
 async def test_directories_of_the_command_line_are_added_to_those_of_the_thread(start: Start, tmp_path: Path) -> None:
     beside, script = working_in(tmp_path)
