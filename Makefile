@@ -4,7 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 LOCK   := requirements/dev.lock
-WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+CORES  := $(shell nproc 2>/dev/null || echo 2)
+# Of tests one more than there are cores: half of a test's time goes by waiting. Faults have bars of time to keep.
+WORKERS       ?= $(shell expr $(CORES) + 1)
+FAULT_WORKERS ?= $(CORES)
 
 .DEFAULT_GOAL := help
 .PHONY: help packages setup run test check fmt bench faults-pr faults docs lock clean
@@ -31,6 +34,8 @@ run: $(STAMP) ## start the server on its embedded defaults
 	$(BIN)/quintet serve
 
 test: $(STAMP) ## the whole test suite (ten minutes at most)
+	@# Byte code of what tests start; without it each of their processes would compile what has changed since the set-up.
+	$(BIN)/python -m compileall -q src/quintet tests/fakes tests/faults
 	QUINTET_FAULTS=test $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests
 
 check: $(STAMP) ## formatter, linter, types, import rules
@@ -48,10 +53,10 @@ bench: $(STAMP) ## the figures of docs/performance.md, measured now
 	$(BIN)/python -m bench
 
 faults-pr: $(STAMP) ## fault suites at the figures of a change (twenty minutes at most)
-	QUINTET_FAULTS=pr $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/faults
+	QUINTET_FAULTS=pr $(BIN)/python -m pytest -n $(FAULT_WORKERS) --dist worksteal tests/faults
 
 faults: $(STAMP) ## fault suites at the figures of a release (hours)
-	QUINTET_FAULTS=long $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --timeout 0 tests/faults
+	QUINTET_FAULTS=long $(BIN)/python -m pytest -n $(FAULT_WORKERS) --dist worksteal --timeout 0 tests/faults
 
 docs: $(STAMP) ## write the generated parts of docs/ anew
 	$(BIN)/python -m quintet.cli.docs docs

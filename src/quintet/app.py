@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # imported when they are needed: the first reply to a client 
     from quintet.engine.answer_form import AnswerForm
     from quintet.engine.checkpoints import Checkpoints
     from quintet.engine.diffs import Diffs
-    from quintet.engine.explaining import Explained
     from quintet.engine.hooks import AllHooks
     from quintet.engine.interactions import Interactions, OnAsk
     from quintet.engine.policy import Policy
@@ -57,32 +56,6 @@ if TYPE_CHECKING:  # imported when they are needed: the first reply to a client 
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
     from quintet.workspace.results import KeptResults
-
-PROTOCOLS = {
-    "wire": "Kimi Wire",
-    "kward": "Kward RPC",
-    "knp": "Popcorn KNP",
-    "opencode": "OpenCode adapter",
-    "kaiak": "Kaiak",
-    "cursorclaw": "CursorClaw",
-}
-
-
-def method_rows(protocol: str) -> list[tuple[str, str]]:
-    """(method, summary) of each row a protocol serves."""
-    if protocol == "wire":
-        from quintet.protocols.wire.server import TABLE
-
-        return [(row.name, row.summary) for row in TABLE]
-    if protocol == "kward":
-        from quintet.protocols.kward.server import TABLE as KWARD
-
-        return [(row.name, row.summary) for row in KWARD]
-    if protocol == "knp":
-        from quintet.protocols.knp.server import TABLE as ROUTES
-
-        return [(route.name, route.summary) for route in ROUTES]
-    return []
 
 
 class App:
@@ -306,6 +279,7 @@ class App:
         external_tools: Sequence[ToolSpec] = (),
         withheld: Mapping[str, str] | None = None,
         agent: Agent | None = None,
+        subagents: Sequence[Agent] = (),
         restarts: bool = False,
         keeps_steers: bool = True,
         remembers: bool = True,
@@ -314,6 +288,7 @@ class App:
         keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
+        told_late: Callable[[], Awaitable[str]] | None = None,
         attended: bool = True,
     ) -> Starter:
         """What a turn begun here takes along; the configured mode is an upper bound for what was asked."""
@@ -341,6 +316,7 @@ class App:
             external_tools=external_tools,
             withheld=withheld,
             agent=agent,
+            subagents=subagents,
             restarts=restarts,
             keeps_steers=keeps_steers,
             remembers=remembers,
@@ -349,26 +325,8 @@ class App:
             keep_least=keep_least,
             compacts=compacts,
             told=told,
+            told_late=told_late,
             attended=attended,
-        )
-
-    async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
-        """What policy would say to this call in a new thread in this directory."""
-        from quintet.engine.explaining import Explaining
-        from quintet.late import LateCommandParser
-        from quintet.workspace.project_root import project_root
-
-        root = await asyncio.to_thread(project_root, cwd)
-        known = {project.root: project.id for project in await self.projects.all()}
-        return await Explaining(self.policy, LateCommandParser(), self.tools).explain(
-            tool,
-            words,
-            cwd=cwd,
-            protocol=protocol,
-            project=known.get(root, ""),
-            project_policy=await asyncio.to_thread(self.project_policy, cwd),
-            grants=await self.journal.grants(),
-            now_ms=self.clock.now_ms(),
         )
 
     def project_policy(self, directory: str) -> ProjectPolicy:

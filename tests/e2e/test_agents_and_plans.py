@@ -29,6 +29,7 @@ def test_agents_lists_those_there_are_and_says_what_is_wrong_with_others(tmp_pat
     assert done.code == 0, done
     assert {line["name"]: line.get("of_project", False) for line in done.lines} == {
         "coder": False,
+        "explorer": False,
         "planner": False,
         "reviewer": False,
         "tester": False,
@@ -46,7 +47,7 @@ def test_an_unknown_agent_is_one_line_and_no_thread(tmp_path: Path) -> None:
     done = quintet("run", "--agent", "nobody", "go", home=home, cwd=tmp_path)
     assert (
         one_line(done, 1)
-        == "quintet: There is no agent 'nobody'. Agents here: coder, planner. (docs/errors.md#not_found)"
+        == "quintet: There is no agent 'nobody'. Agents here: coder, explorer, planner. (docs/errors.md#not_found)"
     )
     assert quintet("threads", "list", "--json", home=home).lines == []
 

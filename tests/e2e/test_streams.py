@@ -39,11 +39,11 @@ def shell(line: str, home: Path, **env: str) -> subprocess.CompletedProcess[byte
     return done
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("words", COMMANDS)
-def test_a_closed_stream_is_as_good_as_dev_null(tmp_path: Path, words: str, closed: str) -> None:
+def test_a_closed_stream_is_as_good_as_dev_null(tmp_path: Path, words: str) -> None:
     home = write_home(tmp_path / "home")
-    assert shell(f"quintet {words} {closed}", home).returncode == 0
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        assert shell(f"quintet {words} {closed}", home).returncode == 0, closed
     assert shell("quintet threads list --json", home).returncode == 0, "something was written into the journal"
 
 

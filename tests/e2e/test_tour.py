@@ -36,10 +36,11 @@ SHOWN = {
 }
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """With what is changed here and not committed yet; set up as `make setup` leaves it, without the downloads."""
-    place = tmp_path / "clone"
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all tests here, which leave it as it is: with what is changed here and not committed yet, set up as
+    `make setup` leaves it, without the downloads."""
+    place = tmp_path_factory.mktemp("tour") / "clone"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(place)], check=True, timeout=60)
     changed = subprocess.run(
         ["git", "ls-files", "-mo", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -48,7 +49,7 @@ def clone(tmp_path: Path) -> Path:
         if (ROOT / name).exists():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, place / name)
-    install(build_wheel(place, tmp_path / "wheel"), bare_environment(place / ".venv"))
+    install(build_wheel(place, place.with_name("wheel")), bare_environment(place / ".venv"))
     (place / ".venv" / ".ready").touch()
     later = time.time() + 5  # no file of the clone is newer, as after a set-up
     os.utime(place / ".venv" / ".ready", (later, later))

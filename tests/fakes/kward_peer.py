@@ -18,7 +18,7 @@ from quintet.domain.turn import Mode
 from quintet.engine.mirrors import Mirrors
 from quintet.engine.starter import Starter
 from quintet.protocols.kward.client import Client
-from quintet.protocols.kward.house import ME, House
+from quintet.protocols.kward.house import ME, House, Told
 from quintet.protocols.kward.models import Model, model_of
 from quintet.protocols.kward.server import connect
 from quintet.protocols.kward.session_files import SessionFiles
@@ -102,8 +102,8 @@ class Peer:
         self.provider = provider
         table = OneModel(provider, **(known or {}))
 
-        def starter(tools: Sequence[Tool], *, model: str, told: str = "") -> Starter:
-            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent, told=told)
+        def starter(tools: Sequence[Tool], *, model: str, told: Told | None = None) -> Starter:
+            return Starter(ME, table, tools, mode=mode, model=model, keep_recent=keep_recent, told_late=told)
 
         self.files, seen = self._files(), Seen()
         self.house = House(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,6 +21,7 @@ class OAuthServer:
         self.url = ""
         self.failing = 0  # a status to answer with instead
         self.asked: list[dict[str, str]] = []
+        self.meanwhile: Callable[[], object] = lambda: None  # while somebody waits for another token
         self._codes: dict[str, tuple[str, str]] = {}  # code: (challenge, redirect_uri)
 
     def authorize(self, url: str, code: str = "code-1") -> str:
@@ -39,6 +40,7 @@ class OAuthServer:
         if self.failing:
             return reply(self.failing, json.dumps({"error": f"bad {form.get('code')}"}))
         if form.get("grant_type") == "refresh_token":
+            self.meanwhile()
             return self._tokens("2") if form["refresh_token"] == REFRESH else reply(400)
         challenge, redirect = self._codes.pop(form.get("code", ""), ("", ""))
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()

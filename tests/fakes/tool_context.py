@@ -45,6 +45,9 @@ class FakeToolContext:
         self.asked.extend(questions)
         return self._answers
 
+    async def read_todos(self) -> Sequence[Todo]:
+        return self.todos
+
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         self.todos = list(todos)
 
@@ -53,6 +56,15 @@ class FakeToolContext:
 
     async def start_child(self, assignment: Assignment) -> Report:
         self.assigned.append(assignment)
+        return self.report
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        return self.report
+
+    async def children_at_work(self) -> Sequence[Report]:
+        return [self.report] if not self.report.state.ended else []
+
+    async def stop_child(self, thread: str) -> Report:
         return self.report
 
     def said(self, stream: str | None = None) -> str:

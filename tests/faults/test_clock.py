@@ -25,6 +25,7 @@ from quintet.engine.interactions import Answer
 from quintet.providers.settings import ProviderKind
 from quintet.tools.shell import ShellTool
 from tests.fakes.engine import ME, House, Process
+from tests.fakes.memory_disk import in_memory
 from tests.fakes.model_server import ModelServer
 from tests.fakes.tools import FakeTool, SlowTool
 from tests.fakes.waiting import soon
@@ -55,15 +56,15 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> WallClock:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    house = House("sqlite", tmp_path / "home")
-    yield house
-    await house.close()
+async def house() -> AsyncIterator[House]:
+    with in_memory() as place:  # nothing here is about the disk
+        house = House("sqlite", place / "home")
+        yield house
+        await house.close()
 
 
 @pytest.fixture
-async def one(house: House, tmp_path: Path) -> Process:
-    (tmp_path / "home").mkdir(mode=0o700)
+async def one(house: House) -> Process:
     return await house.process()
 
 

@@ -10,6 +10,7 @@ import msgspec
 from quintet.domain.errors import all_error_classes
 from quintet.protocols.knp import models as knp
 from quintet.protocols.knp.errors import MAP
+from quintet.protocols.knp.given import GivenModel, GivenPart
 from quintet.protocols.knp.kinds import EVENT_KINDS
 from quintet.protocols.knp.server import TABLE
 from quintet.rpc.http.routes import Route
@@ -79,7 +80,7 @@ def _words(hint: Any) -> str:
     origin, inner = get_origin(hint), get_args(hint)
     if hint == knp.HistoryEvent:
         return "history event"
-    if hint == knp.ContentPart:
+    if hint in (knp.ContentPart, GivenPart):
         return "content part"
     if origin in (Union, types.UnionType):
         words = ["null" if part is type(None) else _words(part) for part in inner if part is not msgspec.UnsetType]
@@ -90,5 +91,7 @@ def _words(hint: Any) -> str:
         return f"list of {_words(inner[0])}" if inner[0] is not Any else "list"
     if origin is dict:
         return "object"
+    if hint is GivenModel:
+        return knp.ModelName.__name__
     plain = {str: "text", int: "integer", float: "number", bool: "true or false", Any: "anything"}
     return plain.get(hint) or str(hint.__name__)

@@ -55,8 +55,9 @@ def _said_of(words: list[str]) -> str:
 
     instead = OTHER_FACES | dict.fromkeys(("--prompt", "--command", "-p", "-c"), RUN)
     said = _NOT_HERE | {"acp": ACP}
-    if words and words[0] in said:
-        return f"quintet-kimi: {said[words[0]]}"
+    named = next((word for word in words if not word.startswith("-")), "")  # flags may stand before it
+    if named in said:
+        return f"quintet-kimi: {said[named]}"
     return next((f"quintet-kimi: {word}: {instead[word]}" for word in words if word in instead), USAGE)
 
 

@@ -142,6 +142,8 @@ async def _show(invocation: Invocation, app: App) -> int:
     screen.line(
         f"  {await _state(app, thread)} · {thread.settings.cwd} · {len(items)} items · {iso(thread.updated_ms)}"
     )
+    for place in thread.settings.directories:
+        screen.line(f"  works in {safe_line(place)}, too")
     turns = await app.journal.turns(thread.id)
     if turns and turns[-1].state not in (TurnState.DONE, TurnState.RUNNING, TurnState.QUEUED):
         why = turns[-1].error.message if turns[-1].error else ""

@@ -6,21 +6,23 @@ import argparse
 import asyncio
 import os
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quintet.app import App, open_app
 from quintet.cli.invoke import Invocation, directory
 from quintet.cli.wire_flags import add_kimi_flags, notes, refuse_unfit
 from quintet.config import Config
-from quintet.config.kimi import Chosen, choose, logins_of, read_kimi, with_attempts
+from quintet.config.kimi import Chosen, KimiConfig, choose, logins_of, read_kimi, with_attempts
 from quintet.config.kimi_hooks import hooks_of
-from quintet.domain.agent import Agent
 from quintet.domain.errors import Invalid
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.protocols.wire.place import share_directory
 from quintet.rpc.connection import Connection
 from quintet.rpc.stdio import Stdio, claim
 from quintet.serving.wire import WireFlags, wire_house
+
+if TYPE_CHECKING:
+    from quintet.config.kimi_agent import ReadAgent
 
 GONE_WITHIN_S = 2.7  # after a signal: clients kill after three seconds
 LEFT_WITHIN_S = 4.5  # after the end of the input
@@ -58,6 +60,7 @@ async def _run(invocation: Invocation, stdio: Stdio) -> int:
             app.log.line(note)
         work_dir = directory(flags.work_dir, "--work-dir")
         called = _called(flags.work_dir, work_dir)
+        found = _agent(app, flags.agent_file, work_dir)
         given = WireFlags(
             work_dir=work_dir,
             share_dir=share_dir,
@@ -70,9 +73,11 @@ async def _run(invocation: Invocation, stdio: Stdio) -> int:
             plan_if_new=kimi is not None and kimi.default_plan_mode,
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
-            agent=_agent(app, flags.agent_file, work_dir),
+            agent=found.agent if found else None,
+            subagents=found.subagents if found else (),
             hooks=hooks.hooks,
             max_steps=flags.max_steps_per_turn or (kimi.max_steps if kimi else None),
+            repeats=_repeats(flags.max_ralph_iterations, kimi),
             traced=flags.debug or flags.verbose,
         )
         await _serve(app, given, stdio, gated=not flags.every_event)
@@ -95,12 +100,16 @@ def _added(app: App, given: list[str], work_dir: str) -> tuple[str, ...]:
     return added
 
 
+def _repeats(given: int | None, kimi: KimiConfig | None) -> int:
+    return given if given is not None else kimi.loop_control.max_ralph_iterations if kimi else 0
+
+
 def _called(given: str, work_dir: str) -> str:
     """The directory in the client's own words, made absolute only: its files are looked for under that name."""
     return os.path.abspath(given) if given else work_dir
 
 
-def _agent(app: App, path: str, work_dir: str) -> Agent | None:
+def _agent(app: App, path: str, work_dir: str) -> ReadAgent | None:
     if not path:
         return None
     from quintet.config.kimi_agent import read_agent
@@ -108,7 +117,7 @@ def _agent(app: App, path: str, work_dir: str) -> Agent | None:
     found = read_agent(path, work_dir)
     for note in found.notes:
         app.log.line(note)
-    return found.agent
+    return found
 
 
 async def _serve(app: App, given: WireFlags, stdio: Stdio, *, gated: bool) -> None:

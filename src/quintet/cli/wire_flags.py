@@ -38,7 +38,12 @@ def add_kimi_flags(parser: argparse.ArgumentParser) -> None:
         add(name, action="append", default=[], help="accepted; MCP servers are not started yet")
     add("--max-steps-per-turn", type=positive, metavar="N", help="model calls at most")
     add("--max-retries-per-step", type=positive, metavar="N", help="attempts at a model call, the first one included")
-    add("--max-ralph-iterations", type=_iterations, metavar="N", help="accepted; every prompt is one turn here")
+    add(
+        "--max-ralph-iterations",
+        type=_iterations,
+        metavar="N",
+        help="give each prompt again until the model is done; -1: no number",
+    )
     for name in ("--verbose", "--debug"):
         add(name, action="store_true", help="more in the log; nothing on stderr")
     add("--every-event", action="store_true", help="also events newer than the version the client declares")
@@ -112,8 +117,6 @@ def notes(flags: argparse.Namespace) -> list[str]:
     said = [f"wire: --skills-dir {path} is not there." for path in flags.skills_dir if not os.path.isdir(path)]
     if flags.agent == "okabe":
         said.append(OKABE)
-    if flags.max_ralph_iterations:
-        said.append("wire: --max-ralph-iterations: every prompt is one turn here.")
     if flags.prompt is not None:
         said.append("wire: --prompt is not heard: the client sends its prompts itself.")
     if flags.mcp_config_file or flags.mcp_config:

@@ -60,6 +60,7 @@ class LoopControl(msgspec.Struct, frozen=True):
     max_steps_per_turn: int | None = None
     max_steps_per_run: int | None = None  # its older name
     max_retries_per_step: int | None = None
+    max_ralph_iterations: int = 0
 
 
 class KimiConfig(msgspec.Struct, frozen=True):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
 import msgspec
 
 from quintet.config.plain_yaml import parse_plain_yaml
 from quintet.domain.agent import Agent
 from quintet.domain.errors import Invalid
+from quintet.protocols.wire.kimi_arguments import AGENTS
 from quintet.protocols.wire.kimi_tools import ROWS
 
 DEEPEST = 8  # files that extend one another
@@ -21,6 +21,11 @@ BUILT_IN = ("default", "okabe")
 # Kimi's variables: where we tell the model the same in our own words, nothing needs to stand.
 _TOLD = "(see below)"
 _OWN = {row.name: row.own for row in ROWS}
+
+
+class SubagentForm(msgspec.Struct, frozen=True):
+    path: str
+    description: str = ""
 
 
 class AgentForm(msgspec.Struct, frozen=True):
@@ -31,7 +36,7 @@ class AgentForm(msgspec.Struct, frozen=True):
     tools: list[str] | None = None
     allowed_tools: list[str] | None = None
     exclude_tools: list[str] | None = None
-    subagents: dict[str, Any] | None = None
+    subagents: dict[str, SubagentForm] | None = None
     model: str | None = None
     when_to_use: str | None = None
 
@@ -43,27 +48,37 @@ class AgentFile(msgspec.Struct, frozen=True):
 
 class ReadAgent(msgspec.Struct, frozen=True):
     agent: Agent
+    subagents: tuple[Agent, ...] = ()  # whom it can give work to, beside those there are anyway
     notes: tuple[str, ...] = ()  # what is written and does not hold here
 
 
 def read_agent(path: str, work_dir: str) -> ReadAgent:
     whole = _form(os.path.abspath(path), 0)
+    agent, notes = _agent(whole, whole.name or "kimi-agent", path, work_dir)
+    below: list[Agent] = []
+    for name, entry in (whole.subagents or {}).items():
+        made, more = _agent(_form(entry.path, 0), AGENTS.get(name, name), entry.path, work_dir)
+        below.append(msgspec.structs.replace(made, description=entry.description or made.description))
+        notes += more
+    return ReadAgent(agent, tuple(below), tuple(notes))
+
+
+def _agent(whole: AgentForm, name: str, path: str, work_dir: str) -> tuple[Agent, list[str]]:
+    """With what is written and does not hold here."""
     given = whole.allowed_tools if whole.allowed_tools is not None else whole.tools
     tools = None if given is None else tuple(filter(None, map(_own, given)))
     without = tuple(filter(None, map(_own, whole.exclude_tools or ())))
     unknown = [name for name in (*(given or ()), *(whole.exclude_tools or ())) if not _own(name)]
     notes = [f"{path}: there is no tool {name}." for name in unknown]
-    if whole.subagents:
-        notes.append(f"{path}: its subagents are not read; those of Quintet are there.")
     agent = Agent(
-        whole.name or "kimi-agent",
+        name,
         description=(whole.when_to_use or "").strip(),
         instructions=_instructions(whole, work_dir),
         tools=tools,
         without=without,
         source=path,
     )
-    return ReadAgent(agent, tuple(notes))
+    return agent, notes
 
 
 def _form(path: str, depth: int) -> AgentForm:
@@ -81,6 +96,12 @@ def _form(path: str, depth: int) -> AgentForm:
     place = os.path.dirname(path)
     if form.system_prompt_path:
         form = msgspec.structs.replace(form, system_prompt_path=os.path.join(place, form.system_prompt_path))
+    if form.subagents:
+        found = {
+            name: SubagentForm(os.path.abspath(os.path.join(place, entry.path)), entry.description)
+            for name, entry in form.subagents.items()
+        }
+        form = msgspec.structs.replace(form, subagents=found)
     if not form.extend or form.extend in BUILT_IN:
         return form
     below = _form(os.path.join(place, form.extend), depth + 1)

@@ -443,6 +443,14 @@ class Gap(msgspec.Struct, frozen=True):
     signals: bool = False
 
 
+class EventPage(msgspec.Struct, frozen=True):
+    """Some of the events after a cursor. Few, or none, does not mean that there are no more."""
+
+    events: list[Event]
+    through: int  # the next page begins behind this number
+    more: bool
+
+
 class Marks(msgspec.Struct, frozen=True):
     """How far the journal reaches back and forward."""
 

@@ -14,7 +14,7 @@ from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.checkpoint import Compared, FileChange, FileState, Secured
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import QuintetError
-from quintet.domain.event import Draft, Event, Marks, TurnFinished
+from quintet.domain.event import Draft, Event, EventPage, Marks, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.hook import Hook, HookScope, HookVerdict
 from quintet.domain.interaction import Decision, Interaction, QuestionItem
@@ -167,12 +167,24 @@ class ToolContext(Protocol):
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         """The chosen labels per question, or None when nobody answered in time or the person declined."""
 
+    async def read_todos(self) -> Sequence[Todo]:
+        """The thread's, as they were set last."""
+
     async def set_todos(self, todos: Sequence[Todo]) -> None: ...
     async def set_plan_mode(self, *, on: bool) -> None:
         """For this thread, from now on."""
 
     async def start_child(self, assignment: Assignment) -> Report:
-        """Have a subagent do it, and wait for its end."""
+        """Have a subagent do it, and wait for its end; of one in the background for its beginning only."""
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        """How a subagent of this thread stands, after waiting at most so long for its end."""
+
+    async def children_at_work(self) -> Sequence[Report]:
+        """Subagents in the background of this turn."""
+
+    async def stop_child(self, thread: str) -> Report:
+        """End one that works in the background; how it stands then."""
 
 
 class Tool(Protocol):
@@ -268,6 +280,7 @@ class Entry(msgspec.Struct, frozen=True):
     path: str  # from the root
     directory: bool
     ignored: bool = False
+    readable: bool = True  # else it is shown, and no path that may be asked for leads to it
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -407,6 +420,9 @@ class Journal(Protocol):
     async def marks(self) -> Marks: ...
     async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
         """Events with seq > after in order, of a root thread or of all."""
+
+    async def events_of(self, project: str, after: int, *, limit: int = 500) -> EventPage:
+        """Those of a project's threads and those that belong to no thread."""
 
     async def facts(self, root: str, after: int, *, limit: int = 500) -> list[Event]:
         """The same of a root thread without its deltas, whose words are in its items once those are complete."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from quintet.domain.errors import ErrorInfo
+from quintet.domain.ids import new_id
+from quintet.domain.notice import End, Notice, of_background
+from quintet.domain.thread import Thread
 from quintet.domain.turn import TurnState
 
 TOOL = "task"
@@ -21,6 +24,7 @@ class Assignment(msgspec.Struct, frozen=True):
     prompt: str
     agent: str = ""  # by name; empty: the usual one, or the one it was
     resume: str = ""  # the thread of one that worked for this thread before; empty: a new one
+    background: bool = False  # the call does not wait for its end
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -33,3 +37,22 @@ class Report(msgspec.Struct, frozen=True):
     text: str = ""
     error: ErrorInfo | None = None
     changed_files: tuple[str, ...] = ()
+
+
+_ENDS = {TurnState.DONE: End.COMPLETED, TurnState.FAILED: End.FAILED}
+_WORDS = {End.COMPLETED: "is done", End.FAILED: "failed", End.KILLED: "was stopped"}
+
+
+def ended_notice(child: Thread, state: TurnState, why: str, at_ms: int) -> Notice:
+    """That one in the background has ended. What it says in the end is looked at, like what a command has written."""
+    end = _ENDS.get(state, End.KILLED)
+    body = f"Id: {child.id}\nWork: {child.title}\nEnd: {state.value}{f', {why}' if why else ''}"
+    payload = {
+        "task_kind": "subagent",
+        "description": child.title,
+        "agent_id": child.id,
+        "failure_reason": why or None,
+        "timed_out": False,
+    }
+    title = f"Background subagent {_WORDS[end]}: {child.title}"
+    return of_background(new_id("ntc"), child.id, end, title, body, at_ms, payload)

@@ -60,6 +60,7 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     cancelling: bool = False  # its owner has accepted a cancel or is shutting down
     for_turn: str = ""  # of a subagent: the turn of the parent thread whose call it works for
     for_call: str = ""
+    background: bool = False  # that call has returned at once: its end is a notice
     agent: str = ""  # who is to work in it instead of the thread's own
     aside: str = ""  # a question beside the thread: the turn has no input and is there to have it answered
     input: int = 0  # ordinal of the item that holds its parts, once it was begun

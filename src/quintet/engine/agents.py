@@ -25,9 +25,20 @@ PLAN_INSTRUCTIONS = (
     "Find out what the task really touches, name the files and functions with their paths, say what is uncertain, and "
     "end with numbered steps small enough to be done and checked one by one."
 )
+EXPLORE_INSTRUCTIONS = (
+    "You find things out in the user's project and report; you change nothing. Search broadly first, by names and by "
+    "words, then read what matters; make several calls at once where they do not need one another. Look as thoroughly "
+    "as you were asked to. Report what you found with paths and lines, and what you looked for and did not find."
+)
 CODER = Agent("coder", "Works in the project through tools.", INSTRUCTIONS)
 PLANNER = Agent("planner", "Reads, asks and writes a plan; changes nothing.", PLAN_INSTRUCTIONS, mode=Mode.READ_ONLY)
-BUILT_IN = {agent.name: agent for agent in (CODER, PLANNER)}
+EXPLORER = Agent(
+    "explorer",
+    "Searches and reads the project fast and reports; changes nothing.",
+    EXPLORE_INSTRUCTIONS,
+    mode=Mode.READ_ONLY,
+)
+BUILT_IN = {agent.name: agent for agent in (CODER, EXPLORER, PLANNER)}
 
 # Without these a turn could neither read the rest of what it was given nor leave plan mode.
 ALWAYS_OFFERED = frozenset({"read_result", "exit_plan_mode"})

@@ -17,6 +17,7 @@ from quintet.engine.redaction import HOLD_S, RedactedStream
 from quintet.engine.running import RunningTurn
 from quintet.engine.storable import storable
 from quintet.engine.subagents import Subagents
+from quintet.engine.subscription import facts
 
 
 class CallContext:
@@ -84,6 +85,13 @@ class CallContext:
     async def ask(self, questions: Sequence[QuestionItem]) -> tuple[tuple[str, ...], ...] | None:
         return await self._clearance.ask_person(self.call_id, questions)
 
+    async def read_todos(self) -> Sequence[Todo]:
+        found: tuple[Todo, ...] = ()
+        async for event in facts(self._feed.journal, 0, self._running.thread.root):
+            if isinstance(event.payload, TodoUpdated) and event.thread == self.thread:
+                found = event.payload.todos
+        return found
+
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         await self._feed.say(self._lease, TodoUpdated(tuple(todos)))
 
@@ -97,3 +105,12 @@ class CallContext:
             self.child = child
 
         return await self._subagents.work(self._running, self.call_id, assignment, known)
+
+    async def look_at_child(self, thread: str, wait_s: float = 0.0) -> Report:
+        return await self._subagents.look(self._running, thread, wait_s)
+
+    async def children_at_work(self) -> Sequence[Report]:
+        return [await self._subagents.look(self._running, thread, 0.0) for thread in tuple(self._running.children)]
+
+    async def stop_child(self, thread: str) -> Report:
+        return await self._subagents.stop(self._running, thread)

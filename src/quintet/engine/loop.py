@@ -7,11 +7,11 @@ import asyncio
 from quintet.domain.errors import Denied, ErrorInfo, ProviderFailed, QuintetError, StepLimit, as_quintet_error
 from quintet.domain.event import AnyPayload, StepFellBack, TurnFinished, ViewChanged
 from quintet.domain.hook import HookEvent
+from quintet.domain.ids import has_prefix
 from quintet.domain.item import ToolCall
-from quintet.domain.model import ModelRequest
 from quintet.domain.notice import Notice
 from quintet.domain.ports import Results, SurroundingsReader
-from quintet.domain.surroundings import Surroundings, with_directories
+from quintet.domain.surroundings import with_directories
 from quintet.domain.turn import TurnState
 from quintet.domain.view import ViewReason
 from quintet.engine.agents import Agents
@@ -27,8 +27,8 @@ from quintet.engine.feed import Feed
 from quintet.engine.giving import Giving
 from quintet.engine.interactions import Interactions
 from quintet.engine.policy import Policy
-from quintet.engine.prompt import system_text
 from quintet.engine.recalling import Recalling, Remembered
+from quintet.engine.requesting import Requesting
 from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.step import Step
@@ -56,13 +56,12 @@ class Loop:
         self._models: Candidates | None = None
         self._spending = self._new_spending()
         self._agents = agents or Agents()
-        self._around = Surroundings()
         self._recalling = recalling
-        self._remembered = Remembered()
         self._answering = Answering(running.starter.answer_form)
         self._calls = Calls(feed, interactions, policy, checkpoints, running, subagents, results=results)
         self._context: Context | None = None
         self._giving: Giving | None = None
+        self._requesting: Requesting | None = None
         self._compaction: Compaction | None = None
         self._asides: Asides | None = None
         self._step: Step | None = None
@@ -100,6 +99,7 @@ class Loop:
             await self._running.moments.failed(self._failure)
             raise
         finally:
+            await self._running.end_children()
             if self._asides is not None:
                 await self._asides.close()
 
@@ -133,21 +133,25 @@ class Loop:
         starter, settings = running.starter, running.thread.settings
         running.works_as(starter.agent or await self._agents.named(settings.agent, settings.cwd))
         if running.may_delegate:
-            running.others = (await self._agents.all(settings.cwd)).agents
+            found = (await self._agents.all(settings.cwd)).agents
+            brought = starter.subagents
+            running.others = (*brought.values(), *(agent for agent in found if agent.name not in brought))
         if running.compact is None:
             await self._hear_hooks()
             await self._calls.agree()
+        late = await starter.told_late() if starter.told_late else ""
         self._models = Candidates(starter.models, starter.model or settings.model or running.agent.model)
         running.models = self._models
-        self._around = with_directories(await self._surroundings.look(settings.cwd), settings.directories)
-        if self._recalling is not None:
-            self._remembered = await self._recalling.before(running)
+        around = with_directories(await self._surroundings.look(settings.cwd), settings.directories)
+        remembered = await self._recalling.before(running) if self._recalling is not None else Remembered()
         self._context = await Context.load(self._feed.journal, running.thread.id, running.thread.view)
         self._call_ids |= self._context.call_ids()
         self._giving = Giving(self._feed, running, self._context)
-        self._compaction = Compaction(self._feed, running, self._models, self._context, self._request)
-        self._asides = Asides(self._feed, running, self._models, self._request, self._new_spending)
+        ask = self._requesting = Requesting(running, self._models, self._context, around, remembered, late)
+        self._compaction = Compaction(self._feed, running, self._models, self._context, ask.request)
+        self._asides = Asides(self._feed, running, self._models, ask.request, self._new_spending)
         running.ask_beside = self._asides.begin
+        running.prepared.set()
 
     async def _go(self) -> None:
         running = self._running
@@ -191,9 +195,24 @@ class Loop:
     async def _goes_on(self) -> bool:
         """Whether there is more to do after all, once what goes on beside the turn is over. False: end it at once."""
         assert self._asides is not None
-        while self._asides.tasks and not self._running.steers:
-            await self._running.one_of(self._asides.tasks)
+        running = self._running
+        if running.rests:
+            await running.end_children()
+        while not running.steers:
+            if running.had_children and not running.rests and await self._reports_wait():
+                return True
+            beside = [*self._asides.tasks, *running.children.values()]
+            if not beside:
+                break
+            await running.one_of(beside)
         return await self._steered()
+
+    async def _reports_wait(self) -> bool:
+        """Whether a subagent has ended whose end the model does not know."""
+        if self._running.refused is not None:
+            raise self._running.refused
+        await self._look_at_settings()
+        return any(has_prefix(notice.source, "thr") for notice in self._notices)
 
     async def _steered(self) -> bool:
         """Whether somebody has spoken meanwhile. Who said no before has then said what is to be done instead."""
@@ -211,12 +230,13 @@ class Loop:
         """One answer of the model; when it has none, of the next one in its list."""
         assert self._models is not None
         assert self._compaction is not None
+        assert self._requesting is not None
         while True:
             await self._compaction.make_room()
             model = self._models.model
             await self._spending.allow(model)
             self._steps += 1
-            request = self._request()
+            request = self._requesting.request()
             step = self._step = Step(
                 self._feed,
                 self._running.lease,
@@ -254,34 +274,6 @@ class Loop:
             running.planning = thread.settings.plan_mode
             if running is self._running:
                 self._notices = thread.notices
-
-    def _prompt(self) -> str:
-        running, form = self._running, self._running.starter.answer_form
-        return system_text(
-            running.agent,
-            self._around,
-            project=running.project.instructions,
-            plan_mode=running.planning,
-            subagent=running.above is not None,
-            answer_form=form.words if form else "",
-            told=running.starter.told,
-            memory=self._remembered.text,
-            missing=self._remembered.problem,
-            named=running.starter.spellings.name_of,
-        )
-
-    def _request(self) -> ModelRequest:
-        assert self._context is not None
-        assert self._models is not None
-        return ModelRequest(
-            model=self._models.model.partition("/")[2],
-            instructions=self._prompt(),
-            items=self._running.starter.spellings.respelled(self._context.for_model()),
-            tools=self._running.specs(),
-            thread=self._running.thread.id,
-            restarts=self._running.starter.restarts,
-            effort=self._running.starter.effort,
-        )
 
     async def _answer_calls(self, calls: list[ToolCall]) -> None:
         assert self._context is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from quintet.domain.agent import Agent
 from quintet.domain.command import Command
+from quintet.domain.errors import Denied
 from quintet.domain.subagent import DEEPEST, NOT_BELOW, TOOL
 from quintet.domain.thread import Thread
 from quintet.domain.tool import ToolSpec
@@ -48,11 +49,15 @@ class RunningTurn:
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model
         self.accepting = 0  # steers whose acceptance is being committed right now
         self.rests = False  # somebody said no and wants to speak next: no further step
+        self.children: dict[str, asyncio.Task[None]] = {}  # by thread: subagents at work in the background
+        self.had_children = False
+        self.refused: Denied | None = None  # one of them wanted what ends the turn where nobody can be asked
         self.closing = False  # the last commit is under way: commands that come now are too late
         self.stopped_as: TurnState | None = None
         self.stop_reason = ""
         self.moments = Moments(hooks, self)
         self.ask_beside: Callable[[str], None] | None = None  # begin an aside, once the turn is far enough for one
+        self.prepared = asyncio.Event()  # it can be asked beside its work, or never will be
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
 
@@ -150,7 +155,15 @@ class RunningTurn:
         finally:
             steered.cancel()
 
+    async def end_children(self) -> None:
+        """Those in the background. They end before this turn does."""
+        tasks = list(self.children.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def close(self) -> None:
         """From now on nothing is accepted; waits for what is being accepted."""
         self.closing = True
+        self.prepared.set()
         await self.next_steers()

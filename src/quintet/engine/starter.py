@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ class Starter:
         max_steps: int = DEFAULT_MAX_STEPS,
         confine: Confine = Confine.AUTO,
         agent: Agent | None = None,
+        subagents: Sequence[Agent] = (),
         compact_at: float | None = None,
         budget: Budget | None = None,
         answer_form: AnswerForm | None = None,
@@ -51,6 +52,7 @@ class Starter:
         keep_least: int = 0,
         compacts: bool = True,
         told: str = "",
+        told_late: Callable[[], Awaitable[str]] | None = None,
         attended: bool = True,
     ) -> None:
         self.principal = principal
@@ -68,6 +70,7 @@ class Starter:
         self.compact_at = compact_at  # share of the model's room for input; None: the usual one
         self.budget = budget or Budget()
         self.agent = agent  # None: the one the thread's settings name
+        self.subagents = {each.name: each for each in subagents}  # brought along, before others of the same name
         self.answer_form = answer_form  # what the turn's last words must be
         self.withheld = dict(
             withheld or {}
@@ -77,6 +80,7 @@ class Starter:
         self.effort = effort  # how hard a model that can think shall; empty: as it likes
         self.remembers = remembers  # somebody talks to it: what is kept in mind beyond the thread counts here
         self.told = told  # to the model, beside what everybody tells it
+        self.told_late = told_late  # the same, asked once the turn runs: it may take its time
         self.attended = attended  # else nobody is there: questions are dismissed, a plan put forward is begun with
         self.agreement: Agreement | None = None  # to words that go with the input and are somebody else's
         self.compacts = compacts  # by itself, where a thread grows too long

@@ -1,6 +1,7 @@
 """Subagents: a call's own agent, in a thread below the caller's, run by the same process under the root's lease.
 
-It takes what its caller's turn took from its starter, never more. It ends before the call that waits for it does.
+It takes what its caller's turn took from its starter, never more. It ends before the call that waits for it does; one
+in the background before the turn of that call.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
-from quintet.domain.errors import Denied, Invalid, NotFound, Overloaded
+from msgspec.structs import replace
+
+from quintet.domain.errors import Denied, Invalid, NotFound, Overloaded, QuintetError
 from quintet.domain.ids import new_id
 from quintet.domain.item import AssistantMessage, Item, ResultStatus, TextPart, ToolResult
 from quintet.domain.subagent import AT_ONCE, DEEPEST, Assignment, Report
@@ -31,7 +34,14 @@ class Runner(Protocol):
     """Who runs turns in this process."""
 
     async def start_below(
-        self, thread: str, prompt: TextPart, starter: Starter, above: RunningTurn, call_id: str
+        self,
+        thread: str,
+        prompt: TextPart,
+        starter: Starter,
+        above: RunningTurn,
+        call_id: str,
+        *,
+        background: bool = False,
     ) -> Turn:
         """Accept and run a turn that works for this call of a turn running here."""
 
@@ -51,39 +61,88 @@ class Subagents:
     async def work(
         self, above: RunningTurn, call_id: str, assignment: Assignment, known: Callable[[str], None]
     ) -> Report:
-        """Let a subagent do it, and wait for its end. `known` is told its thread as soon as there is one."""
-        root = above.thread.root
+        """Let a subagent do it, and wait for its end, or in the background for its beginning only. `known` is told its
+        thread as soon as there is one."""
+        root, on_its_own = above.thread.root, False
         if self._at_work[root] >= AT_ONCE:
             raise Overloaded(f"{AT_ONCE} subagents are at work already; call again when one of them is done.")
         self._at_work[root] += 1
         try:
             child = await self._child(above, call_id, assignment)
             known(child.id)
-            agent = child.settings.agent or CODER.name
-            verdict = await above.moments.subagent_started(agent, assignment.prompt)
-            if verdict.blocks:
-                raise Refused(f"A hook did not let the subagent start: {verdict.reason}", ResultStatus.DENIED)
-            ended = await self._run(above, call_id, child, assignment.prompt)
-            report = await self._report(child, ended)
-            await above.moments.subagent_rests(agent, report.text)
+            turn = await self._begin(above, call_id, child, assignment)
+            if assignment.background:
+                on_its_own = True
+                self._let_go(above, child, turn)
+                return await self._report(child, turn)
+            report = await self._end(above, child, turn)
         finally:
-            self._at_work[root] -= 1
-            if not self._at_work[root]:
-                del self._at_work[root]
-        if ended.error is not None and ended.error.code == Denied.code and above.starter.on_ask is OnAsk.FAIL:
-            # Nobody can be asked, and whoever started this wants it to end then: also where one below would ask.
-            raise TurnEnds(Denied(ended.error.message, next_step=ended.error.next_step))
+            if not on_its_own:
+                self._leave(root)
+        if (refused := _refused(above, report)) is not None:
+            raise TurnEnds(refused)
         return report
 
-    async def _run(self, above: RunningTurn, call_id: str, child: Thread, prompt: str) -> Turn:
-        turn = await self._runner.start_below(child.id, TextPart(prompt), self._starter(above, child), above, call_id)
+    async def look(self, above: RunningTurn, name: str, wait_s: float) -> Report:
+        """How one of this thread's stands, also when it worked for an earlier turn."""
+        child = await self._of(above.thread, name, "Its id is what `task` gave you.")
+        task = above.children.get(name)
+        if task is not None and wait_s:
+            await asyncio.wait((task,), timeout=wait_s)
+        turns = await self._feed.journal.turns(child.id)
+        if not turns:
+            raise Invalid(f"{name} has done nothing yet.")
+        return await self._report(replace(child, last_ordinal=0), turns[-1])
+
+    async def stop(self, above: RunningTurn, name: str) -> Report:
+        """End one that works in the background for this turn."""
+        found = await self.look(above, name, 0.0)
+        task = above.children.get(name)
+        if task is not None:
+            await unbroken(self._runner.end_below(found.turn, TurnState.CANCELLED, "stopped by its caller"))
+            await asyncio.wait((task,))
+        return await self.look(above, name, 0.0)
+
+    async def _begin(self, above: RunningTurn, call_id: str, child: Thread, assignment: Assignment) -> Turn:
+        verdict = await above.moments.subagent_started(_agent(child), assignment.prompt)
+        if verdict.blocks:
+            raise Refused(f"A hook did not let the subagent start: {verdict.reason}", ResultStatus.DENIED)
+        prompt, starter = TextPart(assignment.prompt), self._starter(above, child)
+        beside = assignment.background
+        return await self._runner.start_below(child.id, prompt, starter, above, call_id, background=beside)
+
+    async def _end(self, above: RunningTurn, child: Thread, turn: Turn) -> Report:
         try:
-            return await self._runner.wait(turn.id)
+            ended = await self._runner.wait(turn.id)
         except asyncio.CancelledError:
             state = above.stopped_as or TurnState.CANCELLED
             reason = above.stop_reason or "what it worked for has ended"
             await unbroken(self._runner.end_below(turn.id, state, reason))
             raise
+        report = await self._report(child, ended)
+        await above.moments.subagent_rests(report.agent, report.text)
+        return report
+
+    # --- in the background -----------------------------------------------------------------------------------------
+    def _let_go(self, above: RunningTurn, child: Thread, turn: Turn) -> None:
+        above.had_children = True
+        task = above.children[child.id] = asyncio.get_running_loop().create_task(self._beside(above, child, turn))
+        task.add_done_callback(lambda ended: above.children.pop(child.id, None))
+
+    async def _beside(self, above: RunningTurn, child: Thread, turn: Turn) -> None:
+        """Its end is told by the commit that ends its turn; here it is only waited for."""
+        try:
+            report = await self._end(above, child, turn)
+            above.refused = above.refused or _refused(above, report)
+        except QuintetError:
+            pass  # it was deleted meanwhile, or the store fails, which the turn itself will say
+        finally:
+            self._leave(above.thread.root)
+
+    def _leave(self, root: str) -> None:
+        self._at_work[root] -= 1
+        if not self._at_work[root]:
+            del self._at_work[root]
 
     async def _child(self, above: RunningTurn, call_id: str, assignment: Assignment) -> Thread:
         if assignment.resume:
@@ -92,7 +151,8 @@ class Subagents:
         if parent.depth >= DEEPEST:
             raise Invalid(f"Subagents go {DEEPEST} deep at most; do this one yourself.")
         try:
-            agent = await self._agents.named(assignment.agent, cwd)
+            brought = above.starter.subagents.get(assignment.agent or CODER.name)
+            agent = brought or await self._agents.named(assignment.agent, cwd)
         except (NotFound, Invalid) as error:
             raise Invalid(error.line()) from None  # the model is told what would work, too
         own = above.starter.model or parent.settings.model or above.agent.model
@@ -112,15 +172,17 @@ class Subagents:
         )
         return await self._feed.create_thread(child)
 
-    async def _known_child(self, parent: Thread, assignment: Assignment) -> Thread:
+    async def _of(self, parent: Thread, name: str, otherwise: str) -> Thread:
         try:
-            child = await self._feed.journal.thread(assignment.resume)
+            child = await self._feed.journal.thread(name)
         except NotFound:
             child = None
         if child is None or child.parent != parent.id:
-            raise Invalid(
-                f"{assignment.resume} is no subagent of this thread. Leave out `resume` to begin with a new one."
-            )
+            raise Invalid(f"{name} is no subagent of this thread. {otherwise}")
+        return child
+
+    async def _known_child(self, parent: Thread, assignment: Assignment) -> Thread:
+        child = await self._of(parent, assignment.resume, "Leave out `resume` to begin with a new one.")
         if assignment.agent and assignment.agent != (child.settings.agent or CODER.name):
             raise Invalid(f"{child.id} is a {child.settings.agent} and stays one. Leave out `agent`, or `resume`.")
         return child
@@ -135,6 +197,8 @@ class Subagents:
             [tool for tool in given.tools.values() if may_use(caller, tool.spec.known_as)],
             mode=above.mode,
             model=child.settings.model,
+            agent=given.subagents.get(child.settings.agent),
+            subagents=tuple(given.subagents.values()),
             external_tools=[spec for spec in given.external_tools.values() if may_use(caller, spec.known_as)],
             on_ask=given.on_ask,
             interaction_timeout_s=given.interaction_timeout_s,
@@ -156,7 +220,7 @@ class Subagents:
         return Report(
             thread=child.id,
             turn=ended.id,
-            agent=child.settings.agent or CODER.name,
+            agent=_agent(child),
             state=ended.state,
             text=said[-1] if said else "",
             error=ended.error,
@@ -171,3 +235,15 @@ class Subagents:
             found += [i for i in page if i.turn == turn]
             after = page[-1].ordinal
         return found
+
+
+def _agent(child: Thread) -> str:
+    return child.settings.agent or CODER.name
+
+
+def _refused(above: RunningTurn, report: Report) -> Denied | None:
+    """Nobody can be asked, and whoever started this wants it to end then: also where one below would ask."""
+    error = report.error
+    if error is None or error.code != Denied.code or above.starter.on_ask is not OnAsk.FAIL:
+        return None
+    return Denied(error.message, next_step=error.next_step)

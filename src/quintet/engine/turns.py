@@ -119,19 +119,28 @@ class Turns:
         return accepted
 
     async def ask_beside(self, thread: str, question: str) -> None:
-        """The same beside the turn that runs here now, which is neither stopped nor steered. TurnOver where none does,
-        or none that could tell yet what it is about."""
+        """The same beside the turn that runs here, which is neither stopped nor steered. TurnOver where none does."""
         turn = await self._running_turn(thread)
         running = self._runs.running.get(turn.id)
+        if running is not None:
+            await running.prepared.wait()
         if running is None or running.ask_beside is None:
             raise TurnOver("No turn of this process runs in this thread.")
         running.ask_beside(self._feed.mask(question))
 
     async def start_below(
-        self, thread: str, prompt: TextPart, starter: Starter, above: RunningTurn, call_id: str
+        self,
+        thread: str,
+        prompt: TextPart,
+        starter: Starter,
+        above: RunningTurn,
+        call_id: str,
+        *,
+        background: bool = False,
     ) -> Turn:
         """A subagent's turn: it works for a call of a turn that runs here."""
-        turn = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
+        made = self._new_turn(thread, (prompt,), starter, for_turn=above.turn.id, for_call=call_id)
+        turn = replace(made, background=background)
         await self._accept(turn, only_idle=True, key=None)
         await self._runs.begin(turn, starter, above=above)
         return turn

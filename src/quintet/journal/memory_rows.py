@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from msgspec.structs import replace
@@ -90,6 +90,11 @@ class MemoryRows:
 
     def events(self, after: int, root: str, limit: int) -> list[EventRow]:
         return list(islice((row for row in self._after(after) if root in ("", row.root)), limit))
+
+    def project_events(self, after: int, through: int, project: str, limit: int) -> list[EventRow]:
+        known = self._threads
+        rows = takewhile(lambda row: row.seq <= through, self._after(after))
+        return list(islice((r for r in rows if not r.root or known[r.root].project == project), limit))
 
     def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
         found = (row for row in self._after(after) if row.root == root and not _is(row, Durability.DELTA))

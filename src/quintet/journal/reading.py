@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from quintet.domain import event as ev
 from quintet.domain.errors import NotFound, StorageDamaged
-from quintet.domain.event import AnyPayload, Event, Marks
+from quintet.domain.event import AnyPayload, Event, EventPage, Marks
 from quintet.domain.grant import Grant, Scope
 from quintet.domain.interaction import Interaction
 from quintet.domain.item import Damaged, Item, UserMessage
@@ -19,6 +19,7 @@ from quintet.journal.codec import encode, event_holds, item_of, payload_of
 from quintet.journal.rows import EventRow, Reads, TurnRow
 
 MAX_PAGE = 5_000
+MOST_LOOKED_THROUGH = 50_000
 
 
 def marks(rows: Reads) -> Marks:
@@ -28,6 +29,17 @@ def marks(rows: Reads) -> Marks:
 
 def events(rows: Reads, after: int, root: str, limit: int) -> list[Event]:
     return decoded(rows, rows.events(after, root, min(max(limit, 0), MAX_PAGE)))
+
+
+def events_of(rows: Reads, after: int, project: str, limit: int) -> EventPage:
+    """Looks through so many numbers at most: a large store with little of this project is no reason to hold up all
+    who read."""
+    last = rows.counter().next - 1
+    most, through = min(max(limit, 1), MAX_PAGE), min(after + MOST_LOOKED_THROUGH, last)
+    found = decoded(rows, rows.project_events(after, through, project, most))
+    if len(found) == most:
+        through = found[-1].seq
+    return EventPage(found, max(through, after), through < last)
 
 
 def facts(rows: Reads, after: int, root: str, limit: int) -> list[Event]:

@@ -34,6 +34,7 @@ from quintet.domain.thread import Thread
 from quintet.domain.tool import Effect
 from quintet.domain.turn import TurnState
 from quintet.journal.emitting import emit
+from quintet.journal.ending import end_turn
 from quintet.journal.reading import decoded
 from quintet.journal.transaction import Transaction
 
@@ -102,7 +103,7 @@ def _end_queued(tx: Transaction, thread: str) -> list[str]:
     for row in tx.rows.turns(thread, live=True):
         if row.turn.state is TurnState.QUEUED and not tx.alive(row.turn.runner):
             settle_pending(tx, thread, row.turn.id, Outcome.OWNER_GONE)
-            emit(tx, interrupted(), thread, row.turn.id)
+            end_turn(tx, interrupted(), thread, row.turn.id)
             ended.append(row.turn.id)
     return ended
 
@@ -120,7 +121,7 @@ def _end_running(tx: Transaction, here: Thread, doubtful: set[str]) -> list[str]
     _keep_steers(tx, here.id, turn, events)
     deny_holding(tx, turn, "interrupted")
     settle_pending(tx, here.id, turn, Outcome.OWNER_GONE)
-    emit(tx, interrupted(), here.id, turn)
+    end_turn(tx, interrupted(), here.id, turn)
     return unknown
 
 

@@ -80,6 +80,9 @@ class Reads(Protocol):
 
     def counter(self) -> Counter: ...
     def events(self, after: int, root: str, limit: int) -> list[EventRow]: ...
+    def project_events(self, after: int, through: int, project: str, limit: int) -> list[EventRow]:
+        """Between these numbers: those of the project's threads and those of none."""
+
     def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
         """Those of a root thread without its deltas."""
 

@@ -125,6 +125,9 @@ class SqliteRows:
         key = self._value("thread_key", (root,))
         return [] if key is None else self._event_rows("root_events", (key, after, limit))
 
+    def project_events(self, after: int, through: int, project: str, limit: int) -> list[EventRow]:
+        return self._event_rows("project_events", (after, through, project, limit))
+
     def facts(self, after: int, root: str, limit: int) -> list[EventRow]:
         key = self._value("thread_key", (root,))
         return [] if key is None else self._event_rows("root_facts", (key, after, limit))

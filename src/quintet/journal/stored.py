@@ -8,7 +8,7 @@ from functools import partial
 from quintet.domain.audit import AuditRow, Verified
 from quintet.domain.command import Command, Outcome
 from quintet.domain.errors import NotFound
-from quintet.domain.event import Draft, Event, Marks, TurnFinished
+from quintet.domain.event import Draft, Event, EventPage, Marks, TurnFinished
 from quintet.domain.grant import Grant
 from quintet.domain.interaction import Decision, Interaction
 from quintet.domain.item import Item
@@ -169,6 +169,9 @@ class StoredJournal:
 
     async def events(self, after: int, *, root: str = "", limit: int = 500) -> list[Event]:
         return await self.store.read(lambda rows: reading.events(rows, after, root, limit))
+
+    async def events_of(self, project: str, after: int, *, limit: int = 500) -> EventPage:
+        return await self.store.read(lambda rows: reading.events_of(rows, after, project, limit))
 
     async def facts(self, root: str, after: int, *, limit: int = 500) -> list[Event]:
         return await self.store.read(lambda rows: reading.facts(rows, after, root, limit))

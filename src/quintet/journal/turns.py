@@ -17,6 +17,7 @@ from quintet.domain.thread import title_from
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState
 from quintet.journal.appending import check_lease, write
 from quintet.journal.emitting import emit, turn_row
+from quintet.journal.ending import end_turn
 from quintet.journal.keys import keep_key, known_key
 from quintet.journal.reading import as_queued, whole_turn
 from quintet.journal.recovery import deny_holding, end_dead, settle_pending
@@ -97,7 +98,7 @@ def finish(tx: Transaction, lease: Lease, finished: ev.TurnFinished, drafts: Seq
     write(tx, drafts, lease)
     deny_holding(tx, lease.turn, finished.state.value)
     settle_pending(tx, lease.thread, lease.turn, Outcome.TURN_OVER)
-    emit(tx, finished, lease.thread, lease.turn)
+    end_turn(tx, finished, lease.thread, lease.turn)
     return tx.events[before:]
 
 
@@ -110,5 +111,5 @@ def drop_queued(tx: Transaction, turn: str, finished: ev.TurnFinished) -> bool:
     if row.turn.runner != tx.owner and tx.alive(row.turn.runner):
         raise Busy("Only the process that accepted a queued turn ends it.", owner=row.turn.runner, turn=turn)
     settle_pending(tx, row.turn.thread, turn, Outcome.TURN_OVER)
-    emit(tx, finished, row.turn.thread, turn)
+    end_turn(tx, finished, row.turn.thread, turn)
     return True

@@ -14,7 +14,7 @@ from quintet.config.kward import kward_files
 from quintet.domain.errors import QuintetError
 from quintet.domain.ports import Tool
 from quintet.domain.turn import Mode, strictest
-from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid
+from quintet.protocols.kward.house import ME, CallPlugin, Export, House, PluginSaid, Told
 from quintet.protocols.kward.keeping import Keeping
 from quintet.workspace.local_disk import LocalDisk
 from quintet.workspace.settings_file import SettingsFile
@@ -46,7 +46,7 @@ def config_dir() -> str:
 def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
     settings = app.minds.settings()
 
-    def starter(tools: Sequence[Tool], *, model: str, told: str = "") -> Starter:
+    def starter(tools: Sequence[Tool], *, model: str, told: Told | None = None) -> Starter:
         chosen = compaction(settings)
         return app.starter(
             ME,
@@ -56,7 +56,7 @@ def kward_house(app: App, cwd: str, keeping: Keeping) -> House:
             effort=keeping.models.effort(),
             keep_recent=chosen.keep_recent_tokens,
             compacts=chosen.enabled,
-            told=told,
+            told_late=told,
         )
 
     return House(

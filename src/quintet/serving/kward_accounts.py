@@ -4,7 +4,7 @@ composition root; plays the protocol's port for it.
 
 from __future__ import annotations
 
-import os
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,6 @@ import msgspec
 from quintet.domain.errors import Invalid, QuintetError
 from quintet.domain.ports import Clock
 from quintet.protocols.kward.keeping import Credential, LoginSeen
-from quintet.workspace.files import on_disk
 from quintet.workspace.settings_file import SettingsFile
 
 if TYPE_CHECKING:
@@ -25,6 +24,11 @@ if TYPE_CHECKING:
 
 KEY = "openrouter_api_key"
 SOON_S = 60.0  # a token that ends so soon is renewed first
+CLOSING_S = 0.5  # how long a renewal is waited for when the client leaves
+
+
+class _Left(Exception):
+    """There is another login now, or none."""
 
 
 class KwardAccounts:
@@ -39,6 +43,7 @@ class KwardAccounts:
         """`oauth` says who is asked for tokens; the published client of OpenAI's unless given."""
         self._settings, self._auth, self._environment, self._clock = settings, auth, environment, clock
         self._oauth = oauth
+        self._renewing: asyncio.Task[None] | None = None
 
     # --- what there is -----------------------------------------------------------------------------------------------
     async def openai(self) -> Credential:
@@ -63,8 +68,7 @@ class KwardAccounts:
             await self._settings.change(lambda now: {name: value for name, value in now.items() if name != KEY})
 
     async def remove_login(self) -> None:
-        with suppress(FileNotFoundError):
-            await on_disk(os.unlink, self._auth.path)
+        await self._auth.remove()
 
     async def start(self, wait_s: float) -> LoginSeen:
         return await self._logins.start(wait_s)
@@ -80,17 +84,26 @@ class KwardAccounts:
 
     async def renew(self) -> None:
         """A token that is about to end gives way to a new one. One that cannot be renewed is left: the provider's
-        refusal says what to do."""
-        tokens = _tokens(self._said(self._auth))
-        refresh = tokens.get("refresh_token")
-        if not isinstance(refresh, str) or not refresh or not self._ends_soon():
-            return
+        refusal says what to do. Several turns wait for one renewal; one that is stopped does not cut it off, since the
+        old token may be worth nothing by then."""
+        if self._renewing is None or self._renewing.done():
+            tokens = _tokens(self._said(self._auth))
+            refresh = tokens.get("refresh_token")
+            if not isinstance(refresh, str) or not refresh or not self._ends_soon():
+                return
+            self._renewing = asyncio.ensure_future(self._renew(tokens, refresh))
+        await asyncio.shield(self._renewing)
+
+    async def _renew(self, tokens: dict[str, Any], refresh: str) -> None:
         from quintet.providers.oauth import renewed
 
-        with suppress(QuintetError):
-            await self._save(tokens | await renewed(await self._client(), refresh))
+        with suppress(QuintetError, OSError, _Left):
+            await self._save(tokens | await renewed(await self._client(), refresh), instead_of=refresh)
 
     async def close(self) -> None:
+        if self._renewing is not None and not self._renewing.done():
+            await asyncio.wait({self._renewing}, timeout=CLOSING_S)
+            self._renewing.cancel()
         if "_logins" in self.__dict__:
             await self._logins.close()
 
@@ -111,7 +124,8 @@ class KwardAccounts:
             msgspec.structs.replace(client, client_id=own.strip()) if isinstance(own, str) and own.strip() else client
         )
 
-    async def _save(self, tokens: dict[str, Any]) -> None:
+    async def _save(self, tokens: dict[str, Any], instead_of: str = "") -> None:
+        """`instead_of`: only where this is still what is kept; who has logged out meanwhile stays logged out."""
         from quintet.providers.oauth import account_of
 
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
@@ -125,7 +139,13 @@ class KwardAccounts:
         kept |= {"account_id": account} if account else {}
         if isinstance(lasts, int | float) and not isinstance(lasts, bool):
             kept["expires_at"] = _stamp(now + timedelta(seconds=float(lasts)))
-        await self._auth.change(lambda _: kept)
+
+        def keep(now: dict[str, Any]) -> dict[str, Any]:
+            if instead_of and _tokens(now).get("refresh_token") != instead_of:
+                raise _Left
+            return kept
+
+        await self._auth.change(keep)
 
     def _ends_soon(self) -> bool:
         try:

@@ -50,9 +50,11 @@ class WireFlags(msgspec.Struct, frozen=True):
     add_dirs: tuple[str, ...] = ()
     model: str = ""
     agent: Agent | None = None
+    subagents: tuple[Agent, ...] = ()  # of the agent's file
     hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
     max_steps: int | None = None
+    repeats: int = 0  # of each prompt, beyond the first time; below 0 without a number
     traced: bool = False  # what comes and goes is noted in the log
 
 
@@ -109,6 +111,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
             withheld=withheld,
             restarts=True,  # a StepRetry is its clients' cue to clear what they show
             agent=flags.agent,
+            subagents=flags.subagents,
             keeps_steers=False,  # a steer belongs to its turn alone
             keep_least=WORTH_A_SUMMARY,
         )
@@ -127,6 +130,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         version=__version__,
         configured_hooks=Counter(hook.event.value for hook in app.configured_hooks),
         window=app.window,
+        repeats=flags.repeats,
         session=place.session,
         unsupported=flags.unsupported,
         fetch=lambda address, kind: _fetched(app, address, kind),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from quintet.domain.ports import Results, Tool
 from quintet.tools.ask_user import AskUserTool
+from quintet.tools.background_list import BackgroundListTool
 from quintet.tools.edit import EditTool
 from quintet.tools.glob import GlobTool
 from quintet.tools.grep import GrepTool
@@ -58,6 +59,7 @@ def builtin_tools(
         ShellTool(environment, sandbox=sandbox, guard=guard, background=background, settings=shell),
         ShellOutputTool(background),
         ShellStopTool(background),
+        BackgroundListTool(background),
         ListTool(guard),
         GrepTool(guard, environment, hidden=(home, *secrets)),
         GlobTool(guard, environment, hidden=(home, *secrets)),

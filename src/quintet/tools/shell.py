@@ -62,6 +62,7 @@ SPEC = ToolSpec(
                 "type": "boolean",
                 "description": "Return at once with an id; the command goes on.",
             },
+            "description": {"type": "string", "description": "A few words about one in the background, for people."},
             "timeout_s": {
                 "type": "number",
                 "exclusiveMinimum": 0,
@@ -81,6 +82,7 @@ class ShellArguments(Arguments, frozen=True):
     timeout_s: Annotated[float, Meta(gt=0, le=BACKGROUND_MOST_S)] | None = None
     network: bool = False
     background: bool = False
+    description: Annotated[str, Meta(max_length=1_000)] = ""
 
     @property
     def limit_s(self) -> float:
@@ -158,7 +160,7 @@ class ShellTool:
         profile = self._profile(prepared, context) if prepared.confined else None
         try:
             if given.background:
-                return await self._start(given.command, child, profile, context)
+                return await self._start(given, child, profile, context)
             return await self._wait_for(given.command, child, profile, context)
         except OSError as error:
             return failed(os_words(error, prepared.cwd))
@@ -179,17 +181,25 @@ class ShellTool:
         root = profile.workspace if profile and profile.writable else ""
         return outcome(command, child, ended, kept.text(), root=root, missing=self._sandbox.missing() if root else ())
 
-    async def _start(self, command: str, child: Child, profile: Profile | None, context: ToolContext) -> ToolOutcome:
+    async def _start(
+        self, given: ShellArguments, child: Child, profile: Profile | None, context: ToolContext
+    ) -> ToolOutcome:
+        description = one_line(given.description.strip())
         name = await self._background.start(
-            context.thread, command, child, lambda receive, started: self._run(child, profile, receive, started)
+            context.thread,
+            given.command,
+            child,
+            lambda receive, started: self._run(child, profile, receive, started),
+            description,
         )
         text = (
             f"Started in the background as {name}, for at most {child.timeout_s:g} s. "
             f"You are told of its end. See its output with shell_output, end it with shell_stop."
         )
-        return ToolOutcome(
-            text, message=f"runs in the background as {name}", display=(block(command, None) | {"task": name},)
-        )
+        shown = block(given.command, None) | {"task": name}
+        if description:
+            shown["description"] = description
+        return ToolOutcome(text, message=f"runs in the background as {name}", display=(shown,))
 
     async def _run(
         self, child: Child, profile: Profile | None, receive: Receiver, started: Callable[[], None] = lambda: None

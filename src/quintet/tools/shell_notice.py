@@ -20,13 +20,13 @@ def ended_notice(look: Look, at_ms: int) -> Notice:
     body = f"Id: {look.id}\nCommand: {command}\nEnd: {words}, after {look.seconds:.0f} s"
     payload = {
         "task_kind": "command",
-        "description": command,
+        "description": look.description or command,
         "exit_code": look.ended.code if look.ended else None,
         "timed_out": end is End.TIMED_OUT,
         "failure_reason": None if end is End.COMPLETED else words,
         "duration_s": round(look.seconds, 3),
     }
-    title = f"Background command {_WORDS[end]}: {one_line(command, 100)}"
+    title = f"Background command {_WORDS[end]}: {one_line(look.description or command, 100)}"
     return of_background(new_id("ntc"), look.id, end, title, body, at_ms, payload)
 
 

@@ -6,22 +6,24 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from quintet.domain.ids import has_prefix
 from quintet.domain.item import ResultStatus
 from quintet.domain.ports import ToolContext
 from quintet.domain.tool import CallScope, Prepared, ToolOutcome, ToolSpec
 from quintet.tools.arguments import Arguments, checked, digest, one_line, plain
 from quintet.tools.shell_words import OUTPUT_SHOWN, block, outcome
+from quintet.tools.task import reported
 from quintet.workspace.background import Background, Look
 
 WAIT_MOST_S = 60.0
 SPEC = ToolSpec(
     "shell_output",
     "What a command started by shell with background: true has written since you last asked, and whether it still "
-    "runs. Only commands of this thread.",
+    "runs; or how a subagent started by task with background: true stands, and what it says. Only of this thread.",
     {
         "type": "object",
         "properties": {
-            "id": {"type": "string", "description": "As shell gave it."},
+            "id": {"type": "string", "description": "As shell or task gave it."},
             "wait_s": {
                 "type": "number",
                 "minimum": 0,
@@ -57,6 +59,8 @@ class ShellOutputTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked(SPEC.name, prepared.arguments, OutputArguments)
+        if has_prefix(given.id, "thr"):
+            return reported(await context.look_at_child(given.id, given.wait_s))
         return told(await self._background.look(context.thread, given.id, given.wait_s))
 
 

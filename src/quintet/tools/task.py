@@ -19,8 +19,9 @@ SPEC = ToolSpec(
     TOOL,
     "Give a piece of work to a subagent and wait for its report. It sees nothing of this thread, so its prompt must "
     "hold everything it needs to know, and what to report. Several calls at once work side by side, "
-    f"{AT_ONCE} at most; let none of them change what another one works on. Not for what a call or two of your own "
-    "would do.",
+    f"{AT_ONCE} at most; let none of them change what another one works on. With background: true you go on while it "
+    "works and are told of its end; look at it with shell_output, end it with shell_stop; your turn ends after it. Not "
+    "for what a call or two of your own would do.",
     {
         "type": "object",
         "properties": {
@@ -31,12 +32,16 @@ SPEC = ToolSpec(
                 "type": "string",
                 "description": "The thread id of a subagent that worked for you before: it goes on with what it knows.",
             },
+            "background": {"type": "boolean", "description": "Return at once; it works on beside you."},
         },
         "required": ["description", "prompt"],
         "additionalProperties": False,
     },
 )
 SAYS_NOTHING = "(The subagent ended without a word.)"
+STARTED = (
+    "Works in the background as {}. You are told of its end. Look at it with shell_output, end it with shell_stop."
+)
 
 
 class TaskArguments(Arguments, frozen=True):
@@ -44,6 +49,7 @@ class TaskArguments(Arguments, frozen=True):
     prompt: Annotated[str, Meta(min_length=1, max_length=200_000)]
     agent: Annotated[str, Meta(max_length=100)] = ""
     resume: Annotated[str, Meta(max_length=100)] = ""
+    background: bool = False
 
 
 class TaskTool:
@@ -66,23 +72,34 @@ class TaskTool:
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked(TOOL, prepared.arguments, TaskArguments)
-        report = await context.start_child(Assignment(given.description, given.prompt, given.agent, given.resume))
-        status = _STATUS.get(report.state, ResultStatus.ERROR)
-        shown = {"type": "task", "thread": report.thread, "agent": report.agent, "state": report.state.value}
-        return ToolOutcome(
-            _text(report),
-            status,
-            message=one_line(f"{report.agent}: {report.state}{f', {report.error.message}' if report.error else ''}"),
-            display=({**shown, "description": given.description},),
-            changed_files=report.changed_files,
-        )
+        wanted = Assignment(given.description, given.prompt, given.agent, given.resume, given.background)
+        return reported(await context.start_child(wanted), given.description, begun=given.background)
 
 
-_STATUS = {TurnState.DONE: ResultStatus.OK, TurnState.CANCELLED: ResultStatus.CANCELLED}
+def reported(report: Report, description: str = "", *, begun: bool = False) -> ToolOutcome:
+    """How a subagent stands. `begun`: it was only just started in the background."""
+    status = _STATUS.get(report.state, ResultStatus.ERROR)
+    shown = {"type": "task", "thread": report.thread, "agent": report.agent, "state": report.state.value}
+    words = f"{report.agent}: {report.state}{f', {report.error.message}' if report.error else ''}"
+    return ToolOutcome(
+        STARTED.format(report.thread) if begun else _text(report),
+        status,
+        message=f"works in the background as {report.thread}" if begun else one_line(words),
+        display=({**shown, "description": description} if description else shown,),
+        changed_files=() if begun else report.changed_files,
+    )
+
+
+_STATUS = {TurnState.CANCELLED: ResultStatus.CANCELLED} | dict.fromkeys(
+    (TurnState.DONE, TurnState.RUNNING, TurnState.QUEUED), ResultStatus.OK
+)
 
 
 def _text(report: Report) -> str:
     """Its words, and what is needed to go on with it."""
+    if not report.state.ended:
+        so_far = f"\n\nIts last words so far:\n{report.text}" if report.text else ""
+        return f"The subagent is still at work.{so_far}"
     words = report.text or SAYS_NOTHING
     if report.state is not TurnState.DONE:
         why = report.error.message if report.error else ""

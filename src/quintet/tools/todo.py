@@ -1,7 +1,8 @@
-"""The tool `todo`: the thread's list of things to do, replaced as a whole."""
+"""The tool `todo`: the thread's list of things to do, replaced as a whole, or told."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -13,7 +14,7 @@ from quintet.tools.arguments import Arguments, checked, digest, plain
 SPEC = ToolSpec(
     "todo",
     "Keep the list of things to do in this thread, for work of several parts. Always send the whole list; it replaces "
-    "the one before.",
+    "the one before. Without a list you are told the one there is.",
     {
         "type": "object",
         "properties": {
@@ -31,7 +32,6 @@ SPEC = ToolSpec(
                 },
             }
         },
-        "required": ["todos"],
         "additionalProperties": False,
     },
 )
@@ -44,7 +44,7 @@ class Entry(Arguments, frozen=True):
 
 
 class TodoArguments(Arguments, frozen=True):
-    todos: Annotated[tuple[Entry, ...], Meta(max_length=100)]
+    todos: Annotated[tuple[Entry, ...], Meta(max_length=100)] | None = None
 
 
 class TodoTool:
@@ -55,20 +55,26 @@ class TodoTool:
     async def prepare(self, arguments: dict[str, Any], scope: CallScope) -> Prepared:
         given = checked("todo", arguments, TodoArguments)
         normal = plain(given)
-        return Prepared(f"todo: {_count(given)}", normal, cwd=scope.cwd, digest=digest("todo", normal, scope.cwd))
+        title = "look at the list of things to do" if given.todos is None else f"todo: {_count(given.todos)}"
+        return Prepared(title, normal, cwd=scope.cwd, digest=digest("todo", normal, scope.cwd))
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = checked("todo", prepared.arguments, TodoArguments)
-        await context.set_todos([Todo(entry.text, entry.status) for entry in given.todos])
-        lines = [f"{_MARKS[entry.status]} {entry.text}" for entry in given.todos]
-        items = [{"text": entry.text, "status": entry.status} for entry in given.todos]
+        if given.todos is None:
+            todos: Sequence[Todo] = await context.read_todos()
+        else:
+            todos = [Todo(entry.text, entry.status) for entry in given.todos]
+            await context.set_todos(todos)
+        lines = [f"{_MARKS.get(todo.status, '[ ]')} {todo.text}" for todo in todos]
+        items = [{"text": todo.text, "status": todo.status} for todo in todos]
         return ToolOutcome(
             "\n".join(lines) or "[the list is empty]",
-            message=_count(given),
-            display=({"type": "todo", "items": items},),
+            message=_count(todos),
+            display=() if given.todos is None else ({"type": "todo", "items": items},),
+            facts={"items": items},
         )
 
 
-def _count(given: TodoArguments) -> str:
-    done = sum(entry.status == "done" for entry in given.todos)
-    return f"{len(given.todos)} thing{'' if len(given.todos) == 1 else 's'} to do, {done} done"
+def _count(todos: Sequence[Entry] | Sequence[Todo]) -> str:
+    done = sum(todo.status == "done" for todo in todos)
+    return f"{len(todos)} thing{'' if len(todos) == 1 else 's'} to do, {done} done"

@@ -34,14 +34,20 @@ class Look(msgspec.Struct, frozen=True):
     stopped: bool = False
     failure: str = ""
     left: bool = False  # stopped because this process ends
+    description: str = ""  # a few words for people, where whoever started it had some
+
+    @property
+    def runs(self) -> bool:
+        return self.ended is None and not self.stopped and not self.failure
 
 
 class BackgroundCommand:
-    def __init__(self, thread: str, command: str, child: Child) -> None:
+    def __init__(self, thread: str, command: str, child: Child, description: str = "") -> None:
         self.id = new_id("cal")
         self.thread = thread
         self.command = command
         self.child = child
+        self.description = description
         self.task: asyncio.Future[Ended]
         self.over: float | None = None
         self._begun = self._last = time.monotonic()
@@ -72,7 +78,8 @@ class BackgroundCommand:
         error = self.task.exception() if done and not stopped else None
         ended = self.task.result() if done and not stopped and error is None else None
         failure = "" if error is None else str(error) or type(error).__name__
-        return Look(self.id, self.command, self.child, text, seconds, ended, stopped, failure)
+        told = (seconds, ended, stopped, failure)
+        return Look(self.id, self.command, self.child, text, *told, description=self.description)
 
 
 class Background:
@@ -84,10 +91,10 @@ class Background:
         self._telling: set[asyncio.Task[None]] = set()
         self._closing = False
 
-    async def start(self, thread: str, command: str, child: Child, run: Run) -> str:
+    async def start(self, thread: str, command: str, child: Child, run: Run, description: str = "") -> str:
         """Its id, once it has been spawned; what kept it from that is raised."""
         self._make_room(thread)
-        made = BackgroundCommand(thread, command, child)
+        made = BackgroundCommand(thread, command, child, description)
         spawned = asyncio.Event()
         made.task = asyncio.ensure_future(self._follow(made, run, spawned.set))
         self._commands[made.id] = made
@@ -111,6 +118,10 @@ class Background:
         if wait_s and not found.task.done():
             await asyncio.wait((found.task,), timeout=wait_s)
         return found.look()
+
+    def known(self, thread: str) -> list[Look]:
+        """How the thread's stand, oldest first; what they have written stays unread."""
+        return [command.glance() for command in self._commands.values() if command.thread == thread]
 
     async def stop(self, thread: str, name: str) -> Look:
         """End it with everything it started; its last output."""

@@ -14,7 +14,7 @@ from quintet.domain.ports import Content, Entry, Match
 from quintet.workspace.files import on_disk, open_directory, open_regular
 from quintet.workspace.globs import Glob
 from quintet.workspace.ignore import Ignored
-from quintet.workspace.paths import PathGuard, Place
+from quintet.workspace.paths import PathGuard, Place, is_path
 from quintet.workspace.search import Query, Search
 
 OUTSIDE = "This path does not lie in the project, or cannot be read there."
@@ -47,7 +47,7 @@ class Browsing:
     def _entry(self, place: Place, entry: os.DirEntry[str], ignored: Ignored) -> Entry:
         path = "/".join((*place.names, entry.name))
         is_dir = self._leads_to_directory(place, entry)
-        return Entry(_readable(path), is_dir, ignored.ignores(path, is_dir=is_dir))
+        return Entry(_readable(path), is_dir, ignored.ignores(path, is_dir=is_dir), is_path(path))
 
     def _leads_to_directory(self, place: Place, entry: os.DirEntry[str]) -> bool:
         """A link to a directory is one, as long as it stays in the workspace."""
@@ -76,10 +76,12 @@ class Browsing:
         def walked() -> list[Entry]:
             wanted = words.casefold()
             ignored = Ignored(self._place(root, "/").root, self._guard.hides)
-            found = [Entry(_readable(found.path), directory=False) for found in ignored.walk()]
+            found = [
+                Entry(_readable(found.path), directory=False, readable=is_path(found.path)) for found in ignored.walk()
+            ]
             found = found if files else []
             if directories:
-                found += [Entry(_readable(path), directory=True) for path in ignored.entered]
+                found += [Entry(_readable(path), directory=True, readable=is_path(path)) for path in ignored.entered]
             fitting = [entry for entry in found if wanted in entry.path.casefold()]
             return sorted(fitting, key=lambda entry: _closeness(entry.path, wanted))[:limit]
 

@@ -189,5 +189,13 @@ def _spelled(path: str) -> None:
         raise Invalid(f"A name in {_quoted(path)} is longer than {NAME_LIMIT} bytes.")
 
 
+def is_path(path: str) -> bool:
+    try:
+        _spelled(path)
+    except Invalid:
+        return False
+    return True
+
+
 def _quoted(path: str) -> str:
     return repr(path[:200]) if path.isprintable() else ascii(path[:50])

@@ -47,6 +47,7 @@ class SettingsFile:
         return dict(self._read[1])
 
     async def change(self, work: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Nothing is written where `work` raises."""
         import json  # where there is something to write or to read, and not for every start
 
         async with self._files.hold(self.path):
@@ -55,6 +56,12 @@ class SettingsFile:
             await self._files.write(self.path, data.encode("utf-8", "surrogatepass"))
             self._read = None
         return now
+
+    async def remove(self) -> None:
+        """Also while somebody is about to change it: what they saw is no longer there when their turn comes."""
+        async with self._files.hold(self.path):
+            await self._files.remove(self.path)
+            self._read = None
 
     def _parsed(self, data: bytes | None) -> dict[str, Any]:
         if data is None or not data.strip():

@@ -202,7 +202,7 @@ def test_arguments_that_are_not_json_are_an_error_and_the_turn_goes_on(tmp_path:
         assert spoken(heard) == "done"
 
 
-@pytest.mark.req("wire:S66")
+@pytest.mark.req("wire:S66", "wire:T1")
 def test_a_call_in_parts_is_passed_on_in_parts(tmp_path: Path) -> None:
     middle = '"todos":[{"title":"a","status":"done"}]'
     script = "\n".join(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.wire_client import KIMI, WireClient, kinds, payloads, spoken
-from tests.faults.processes import QUINTET, environment, living_with, wait_until, write_home
+from tests.faults.processes import QUINTET, environment, living_with, quintet, wait_until, write_home
 
 SAYS = 'scope: turn\nthink: "hm"\ntext: "one "\ntext: "two"\nusage: in=30 out=2 cached=10\n'
 HOLDS = 'scope: turn\ntext: "begin "\nuntil: never\n'
@@ -173,6 +173,18 @@ def test_with_both_streams_as_one_a_running_server_writes_nothing_but_the_protoc
     assert "cancel has come" in (home / "quintet.log").read_text()
 
 
+@pytest.mark.req("security:S29")
+def test_a_directory_of_the_command_line_is_worked_in_and_shown_to_the_person(tmp_path: Path) -> None:
+    (beside := tmp_path / "beside").mkdir()
+    script = f'scope: turn\ntool_call: Shell {{"command": "echo hi > {beside}/made"}}\n---\ntext: "end"\n'
+    with client(tmp_path, script, "--yolo", "--add-dir", str(beside)) as wire:
+        wire.prompt()
+    assert (beside / "made").read_text() == "hi\n"
+    home = tmp_path / "home"
+    (thread,) = quintet("threads", "list", "--json", home=home).lines
+    assert f"works in {beside}, too" in quintet("threads", "show", thread["id"], home=home).out
+
+
 def test_plan_begins_and_goes_on_in_plan_mode(tmp_path: Path) -> None:
     for flags in (("--session", "new", "--plan"), ("--session", "s1"), ("--plan", "-r", "s1"), ("-S", "s1")):
         with client(tmp_path, SAYS, *flags) as wire:
@@ -202,11 +214,16 @@ def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_pa
         (["login", "--json"], b"no login"),
         (["logout"], b"no login"),
         (["mcp", "test", "x"], b"no MCP server"),
+        (["--every-event", "mcp", "list"], b"no MCP server"),
         (["--wire", "--work-dir", "/none/such"], b"with --work-dir."),
+        (["--wire", "--session"], b"without an id"),
+        (["--wire", "--continue"], b"Start without --continue"),
+        (["--wire", "--add-dir", "/etc"], b"cannot be added"),
+        (["--wire", "--add-dir", "/none/such"], b"is no directory"),
     ],
 )
 def test_what_is_no_way_to_start_it_says_so(words: list[str], said: bytes, tmp_path: Path) -> None:
-    env = environment(QUINTET_HOME=str(tmp_path))
+    env = environment(QUINTET_HOME=str(tmp_path), KIMI_SHARE_DIR=str(tmp_path / "share"))
     done = subprocess.run([KIMI, *words], capture_output=True, timeout=20, env=env, check=False)
     assert done.returncode == 2
     assert done.stdout == b""

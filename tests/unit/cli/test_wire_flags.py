@@ -11,7 +11,7 @@ from quintet.cli import kimi, wire
 from quintet.cli.invoke import parse
 from quintet.cli.wire_flags import notes, refuse_unfit
 from quintet.config import Config
-from quintet.config.kimi import Chosen, with_attempts
+from quintet.config.kimi import Chosen, parse_kimi, with_attempts
 from quintet.domain.errors import Invalid
 from quintet.providers.settings import ProviderKind, ProviderSettings
 
@@ -84,11 +84,17 @@ def test_what_cannot_be_meant_is_refused_with_a_way_out(words: tuple[str, ...], 
 
 def test_what_does_not_hold_here_is_noted(tmp_path: Path) -> None:
     words = ("--skills-dir", str(tmp_path / "none"), "--skills-dir", str(tmp_path), "--agent", "okabe", "-p", "hi")
-    said = notes(flags(*words, "--max-ralph-iterations", "2", "--mcp-config", "{}"))
+    said = notes(flags(*words, "--mcp-config", "{}"))
     named = [line.split()[1].strip(":") for line in said]
-    assert named == ["--skills-dir", "--agent", "--max-ralph-iterations", "--prompt", "MCP"]
+    assert named == ["--skills-dir", "--agent", "--prompt", "MCP"]
     assert str(tmp_path / "none") in said[0]
-    assert notes(flags("--agent", "default", "--max-ralph-iterations", "0")) == []
+    assert notes(flags("--agent", "default")) == []
+
+
+def test_how_often_a_prompt_is_given_is_said_by_the_flag_before_the_file() -> None:
+    kimi = parse_kimi('{"loop_control": {"max_ralph_iterations": 3}}', "a file")
+    assert [wire._repeats(given, kimi) for given in (None, 0, -1)] == [3, 0, -1]
+    assert wire._repeats(None, None) == 0
 
 
 def test_attempts_count_the_first_one_for_every_provider_also_of_the_environment() -> None:

@@ -40,16 +40,47 @@ def test_named_tools_are_the_only_ones_and_unknown_ones_are_told(tmp_path: Path)
         "  tools:",
         "    - kimi_cli.tools.file:ReadFile",
         "    - kimi_cli.tools.dmail:SendDMail",
-        "  subagents:",
-        "    coder:",
-        "      path: ./coder.yaml",
     )
     found = read_agent(file, "/w")
     assert (found.agent.name, found.agent.tools) == ("looker", ("read",))
     assert [note.rpartition(": ")[2] for note in found.notes] == [
         "there is no tool kimi_cli.tools.dmail:SendDMail.",
-        "its subagents are not read; those of Quintet are there.",
     ]
+
+
+@pytest.mark.req("wire:T7")
+def test_the_subagents_of_a_file_are_agents_with_paths_from_where_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "look.md").write_text("Look.\n")
+    write(
+        tmp_path / "base" / "look.yaml",
+        "agent:",
+        "  extend: default",
+        "  system_prompt_path: ./look.md",
+        "  when_to_use: when in doubt",
+        "  allowed_tools:",
+        "    - kimi_cli.tools.file:ReadFile",
+        "    - kimi_cli.tools.think:Think",
+    )
+    write(
+        tmp_path / "base" / "agent.yaml",
+        "agent:",
+        "  subagents:",
+        "    explore:",
+        "      path: ./look.yaml",
+        "    looker:",
+        "      path: ./look.yaml",
+        "      description: Looks.",
+    )
+    found = read_agent(write(tmp_path / "agent.yaml", "agent:", "  extend: ./base/agent.yaml"), "/w")
+    assert [(a.name, a.description, a.instructions, a.tools) for a in found.subagents] == [
+        ("explorer", "when in doubt", "Look.", ("read",)),
+        ("looker", "Looks.", "Look.", ("read",)),
+    ]
+    assert len(found.notes) == 2  # each says that there is no Think
+    with pytest.raises(Invalid, match=r"gone\.yaml cannot be read"):
+        lost = ("agent:", "  subagents:", "    x:", "      path: gone.yaml")
+        read_agent(write(tmp_path / "lost.yaml", *lost), "/w")
 
 
 def test_an_agent_extends_another_field_by_field_with_paths_from_where_each_lies(tmp_path: Path) -> None:

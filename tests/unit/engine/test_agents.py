@@ -26,8 +26,8 @@ async def process(house: House, *own: Agent, project: tuple[Agent, ...] = ()) ->
 
 
 @pytest.mark.req("models:A1")
-async def test_two_are_built_in_and_the_person_s_own_stand_before_them() -> None:
-    assert [a.name for a in (await agents().all("/w")).agents] == ["coder", "planner"]
+async def test_three_are_built_in_and_the_person_s_own_stand_before_them() -> None:
+    assert [a.name for a in (await agents().all("/w")).agents] == ["coder", "explorer", "planner"]
     assert await agents().named("", "/w") == CODER
     assert await agents().named("planner", "/w") == PLANNER
     mine = Agent("coder", instructions="mine")
@@ -47,7 +47,7 @@ def test_the_tool_that_gives_work_away_names_a_projects_agents_without_its_words
 async def test_an_unknown_agent_is_told_with_the_names_there_are() -> None:
     with pytest.raises(NotFound) as told:
         await agents(Agent("mine")).named("other", "/w")
-    assert told.value.line() == "There is no agent 'other'. Agents here: coder, mine, planner."
+    assert told.value.line() == "There is no agent 'other'. Agents here: coder, explorer, mine, planner."
 
 
 async def test_one_that_cannot_be_read_is_not_replaced_by_another_of_its_name() -> None:
@@ -61,6 +61,7 @@ async def test_a_project_adds_names_and_takes_none_over() -> None:
     found = await agents(Agent("mine", instructions="mine"), project=theirs).all("/w")
     assert {a.name: a.of_project for a in found.agents} == {
         "coder": False,
+        "explorer": False,
         "mine": False,
         "planner": False,
         "reviewer": True,

@@ -23,6 +23,7 @@ from quintet.engine.prompt import SUBAGENT
 from quintet.engine.spending import Budget
 from quintet.tools.ask_user import AskUserTool
 from quintet.tools.plan_mode import EnterPlanModeTool, ExitPlanModeTool
+from quintet.tools.task import TaskTool
 from tests.fakes.engine import ME, House, parts
 from tests.fakes.family import Family, agents, children, order, process, task
 from tests.fakes.hooks import subscription
@@ -410,7 +411,7 @@ async def test_an_unknown_agent_is_a_result_that_names_those_there_are_and_no_th
     assert await children(one, thread) == []
     (result,) = await one.bodies(thread, ToolResult)
     assert result.status is ResultStatus.ERROR
-    assert "coder, planner, worker" in result.text
+    assert "coder, explorer, planner, worker" in result.text
     (told,) = [spec.description for spec in boss.requests[0].tools if spec.name == "task"]
     assert "- worker: does worker" in told
 
@@ -516,3 +517,20 @@ async def test_a_call_beside_that_ends_the_turn_ends_the_children_first(house: H
     (child,) = await children(one, thread)
     assert order(await one.events(thread), "turn.finished") == [child.id, thread]
     assert (await one.journal.turns(child.id))[0].state is TurnState.CANCELLED
+
+
+async def test_agents_that_a_starter_brings_along_can_be_given_work(house: House) -> None:
+    process = await house.process()
+    brought = Agent("looker", "Looks.", "You only look.", tools=("read",))
+    model = GatedProvider(
+        call("task", '{"description": "d", "prompt": "p", "agent": "looker"}', "t1"), text("seen"), text("done")
+    )
+    thread = await process.thread()
+    await process.run(thread, model, [TaskTool(), FakeTool("read"), FakeTool("shell")], subagents=[brought])
+    above, below, _ = model.requests
+    (told,) = (spec.description for spec in above.tools if spec.name == "task")
+    assert "- looker: Looks." in told
+    assert "You only look." in below.instructions
+    assert [spec.name for spec in below.tools] == ["read"]
+    (child,) = await children(process, thread)
+    assert child.settings.agent == "looker"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from quintet.journal import StoredJournal, open_journal
 from quintet.journal.memory import MemorySeat, MemoryStore, memory_journal
 from quintet.journal.sqlite import SqliteStore
+from tests.fakes.memory_disk import in_memory
 from tests.unit.journal.nouns import Clock
 
 
@@ -43,6 +44,13 @@ class Processes:
     async def close(self) -> None:
         for journal in self._open:
             await asyncio.wait_for(journal.close(), 10)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """What the journal syncs need not wait for a disk, of which nothing here is told."""
+    with in_memory() as place:
+        yield place
 
 
 @pytest.fixture(params=["sqlite", "memory"])

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import tempfile
 from collections.abc import Awaitable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +21,7 @@ from quintet.domain.tool import Effect
 from quintet.domain.turn import ClientKey, Lease
 from quintet.domain.view import ViewReason
 from quintet.journal import StoredJournal
+from tests.fakes.memory_disk import in_memory
 from tests.unit.journal.conftest import Processes
 from tests.unit.journal.nouns import (
     DONE,
@@ -197,7 +195,6 @@ class World:
         return self.plain([events, unknown, await self.journals[0].marks()])
 
 
-IN_MEMORY = "/dev/shm"  # nothing here is about the disk, and sixty stories would wait for it most of the time
 STEPS = [name.removeprefix("do_") for name in dir(World) if name.startswith("do_")]
 LIKELY = ["create", "enqueue", "claim", "claim", "append", "append", "push", "finish"]
 steps = st.tuples(st.sampled_from(STEPS + LIKELY), st.integers(0, 11), st.integers(0, 1))
@@ -207,8 +204,8 @@ steps = st.tuples(st.sampled_from(STEPS + LIKELY), st.integers(0, 11), st.intege
 @given(story=st.lists(steps, min_size=10, max_size=50))
 def test_both_stores_tell_the_same_story(story: list[tuple[str, int, int]]) -> None:
     async def play() -> None:
-        with tempfile.TemporaryDirectory(dir=IN_MEMORY if os.path.isdir(IN_MEMORY) else None) as home:
-            worlds = [World(Processes(Path(home) / "home")), World(Processes(None))]
+        with in_memory() as home:
+            worlds = [World(Processes(home / "home")), World(Processes(None))]
             for world in worlds:
                 world.journals = [await world.processes.another() for _ in range(2)]
             try:

@@ -190,7 +190,7 @@ def decoders() -> list[Callable[[], Decoder]]:
 
 
 @pytest.mark.req("reliability:R7")
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(STREAMS, st.randoms(use_true_random=False))
 def test_any_cut_of_any_stream_gives_the_same_frames(stream: bytes, rng: random.Random) -> None:
     cuts = sorted(rng.randrange(len(stream) + 1) for _ in range(4))
@@ -202,7 +202,7 @@ def test_any_cut_of_any_stream_gives_the_same_frames(stream: bytes, rng: random.
 
 
 @pytest.mark.req("reliability:R7")
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(STREAMS)
 def test_after_any_junk_the_decoder_comes_back_to_step(junk: bytes) -> None:
     lines = run(LineDecoder(limit=100), [junk, b"\n", b"ok\n"])

@@ -58,11 +58,14 @@ async def test_todos_are_set_and_shown(use, context):
     assert (done.text, done.message) == ("[x] a\n[ ] b", "2 things to do, 1 done")
     items = [{"text": "a", "status": "done"}, {"text": "b", "status": "pending"}]
     assert done.display == ({"type": "todo", "items": items},)
+    told = await use("todo")
+    assert (told.text, told.message, told.display) == (done.text, done.message, ())
+    assert context.todos == [Todo("a", "done"), Todo("b", "pending")]
     assert (await use("todo", todos=[])).text == "[the list is empty]"
     assert context.todos == []
 
 
-@pytest.mark.parametrize("todos", [None, [{"text": ""}], [{"text": "a", "status": "soon"}], [{"status": "done"}]])
+@pytest.mark.parametrize("todos", ["x", [{"text": ""}], [{"text": "a", "status": "soon"}], [{"status": "done"}]])
 async def test_wrong_todos_are_refused(tools, workspace, todos):
     with pytest.raises(Invalid, match="todo: "):
         await tools["todo"].prepare({"todos": todos}, CallScope(str(workspace)))
@@ -80,6 +83,7 @@ def test_every_tool_says_what_it_can_change():
         "ask_user",
         "shell_output",
         "shell_stop",
+        "background_list",
         "enter_plan_mode",
         "exit_plan_mode",
         "task",

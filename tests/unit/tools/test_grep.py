@@ -122,6 +122,7 @@ async def test_without_ripgrep_it_searches_all_the_same(tree, context):
     refused = await used(pattern=r"\p{L}")
     assert refused.status is ResultStatus.ERROR
     assert "without ripgrep this expression cannot be used" in refused.text
+    assert "Without ripgrep lines are searched one by one." in (await used(pattern="a.b", multiline=True)).text
 
 
 @pytest.mark.parametrize(

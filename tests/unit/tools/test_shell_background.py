@@ -13,7 +13,9 @@ import pytest
 from quintet.domain.errors import Invalid, NotFound
 from quintet.domain.item import ResultStatus
 from quintet.domain.notice import Notice
+from quintet.domain.subagent import Report
 from quintet.domain.tool import CallScope, ToolOutcome
+from quintet.domain.turn import TurnState
 from quintet.tools.builtin import builtin_tools
 from quintet.tools.shell_notice import ended_notice
 from quintet.tools.shell_profile import ShellSettings
@@ -282,3 +284,20 @@ async def test_nothing_is_told_of_one_that_never_began(workspace: Path) -> None:
         await commands.start("thr_a", "true", Child(("true",), str(workspace), {}, 1, 1, None), fails)
     await commands.close()
     assert ends.said.empty()
+
+
+async def test_what_goes_on_is_listed_by_its_id_and_what_has_ended_when_asked(workspace: Path) -> None:
+    shelf = Shelf(workspace, False)
+    assert (await shelf.use("background_list")).text == "Nothing goes on in the background."
+    going, over = await shelf.start("sleep 300"), await shelf.start("exit 3")
+    await shelf.start("sleep 301", thread="thr_other")
+    await shelf.use("shell_output", id=over, wait_s=20)
+    (line,) = (await shelf.use("background_list")).text.splitlines()
+    assert line.startswith(f"{going}  command  runs")
+    assert line.endswith(": sleep 300")
+    told = (await shelf.use("background_list", all=True)).text.splitlines()
+    assert [words.split()[0] for words in told] == [going, over]
+    assert "exit code 3" in told[1]
+    shelf.context.report = Report("thr_child", "trn_1", "worker", TurnState.RUNNING)
+    assert (await shelf.use("background_list")).text.splitlines()[1] == "thr_child  subagent worker  at work"
+    await shelf.commands.close()

@@ -18,12 +18,20 @@ from quintet.workspace.attachments import WorkspaceAttachments
 from quintet.workspace.exports import write_export
 from quintet.workspace.files import open_directory, open_regular, read_bytes, replace_bytes
 from quintet.workspace.paths import PathGuard, Place
+from tests.fakes.memory_disk import in_memory
 from tests.unit.workspace.swapper import exchange
 
 SWAPS = 1_000
 MOST = 50_000  # rounds until both sides were met often enough; far more than it ever takes
 SECRET = "canary-outside"
 MARK = "canary-name"
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Thousands of writes need not wait for a disk."""
+    with in_memory() as place:
+        yield place
 
 
 @pytest.fixture

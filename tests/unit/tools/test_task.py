@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from quintet.domain.errors import Cancelled, Invalid, ProviderFailed, QuintetError
 from quintet.domain.ids import new_id
 from quintet.domain.item import ResultStatus
+from quintet.domain.ports import Tool
 from quintet.domain.subagent import Assignment, Report
 from quintet.domain.tool import CallScope, Effect, ToolOutcome
 from quintet.domain.turn import TurnState
+from quintet.tools.shell_output import ShellOutputTool
+from quintet.tools.shell_stop import ShellStopTool
 from quintet.tools.task import SAYS_NOTHING, TaskTool
+from quintet.workspace.background import Background
 from tests.fakes.tool_context import FakeToolContext
 
 CHILD = new_id("thr")
+SCOPE = CallScope("/project")
 
 
-async def reported(cwd: Path, report: Report | None = None, **arguments: str) -> tuple[ToolOutcome, FakeToolContext]:
+async def reported(cwd: Path, report: Report | None = None, **arguments: Any) -> tuple[ToolOutcome, FakeToolContext]:
     tool, context = TaskTool(), FakeToolContext(str(cwd))
     context.report = report or context.report
     prepared = await tool.prepare({"description": "find it", "prompt": "look", **arguments}, CallScope(str(cwd)))
@@ -72,3 +78,18 @@ async def test_what_cannot_be_meant_is_refused_before_anything_is_begun(tmp_path
     given = {"description": "find it", "prompt": "look", **wrong}
     with pytest.raises(Invalid, match="task"):
         await TaskTool().prepare(given, CallScope(str(tmp_path)))
+
+
+@pytest.mark.req("mechanisms:M2.background")
+async def test_in_the_background_it_says_how_to_look_and_a_look_says_what_is_there(tmp_path: Path) -> None:
+    at_work = Report(CHILD, "trn_1", "worker", TurnState.RUNNING, "so far")
+    begun, context = await reported(tmp_path, at_work, background=True)
+    assert context.assigned[0].background
+    assert all(word in begun.text for word in (CHILD, "shell_output", "shell_stop"))
+    assert "so far" not in begun.text
+    tools: tuple[Tool, ...] = (ShellOutputTool(Background()), ShellStopTool(Background()))
+    looked, stopped = [await tool.run(await tool.prepare({"id": CHILD}, SCOPE), context) for tool in tools]
+    assert looked.text == stopped.text == "The subagent is still at work.\n\nIts last words so far:\nso far"
+    context.report = Report(CHILD, "trn_1", "worker", TurnState.CANCELLED, "so far")
+    looked, stopped = [await tool.run(await tool.prepare({"id": CHILD}, SCOPE), context) for tool in tools]
+    assert (looked.status, stopped.status) == (ResultStatus.CANCELLED, ResultStatus.OK)

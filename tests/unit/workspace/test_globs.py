@@ -52,3 +52,20 @@ def test_only_plain_endings_are_told_to_another_program():
     assert list(Glob("*.{py,tar.gz}").endings()) == ["*.py", "*.tar.gz"]
     for glob in ("*", "a*.py", "*.p?", "src/*.py", "{*.py,src/x}", "*.ä"):
         assert not Glob(glob).endings()
+
+
+@pytest.mark.parametrize(
+    ("glob", "leads", "leads_not"),
+    [
+        ("*.py", ("a", "a/b"), ()),
+        ("./*.py", (), ("a",)),
+        ("src/*.py", ("src",), ("lib", "src/deep")),
+        ("src/**/*.py", ("src", "src/a", "src/a/b"), ("lib", "lib/src")),
+        ("**/test/*.py", ("a", "a/b", "test"), ()),
+        ("src/**", ("src", "src/a"), ("lib",)),
+        ("{a,b/c}/x", ("a", "b", "b/c"), ("c", "a/b")),
+    ],
+)
+def test_a_walk_enters_only_what_leads_to_something(glob, leads, leads_not):
+    assert [Glob(glob).leads(path) for path in leads] == [True] * len(leads)
+    assert [Glob(glob).leads(path) for path in leads_not] == [False] * len(leads_not)

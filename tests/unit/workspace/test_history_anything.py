@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,18 @@ import pytest
 from quintet.domain.checkpoint import FileChange, FileKind
 from quintet.workspace.history import WorkspaceHistory
 from tests.fakes.clock import SettableClock
+from tests.fakes.memory_disk import in_memory
 from tests.unit.workspace.repositories import repository, sh, snapshot, write
 
 NAMES = ("a.txt", "b", "src/c.py", "src/deep/d", "with space", "ü/é", "new\nline", "-dash", "q'uote", "e")
 DIRECTORIES = ("src", "src/deep", "ü", "made")
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """What is kept and brought back need not wait for a disk."""
+    with in_memory() as place:
+        yield place
 
 
 def step(chance: random.Random, *, git: bool, plain_only: bool = False) -> str:

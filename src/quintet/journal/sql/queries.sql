@@ -34,6 +34,9 @@ INSERT INTO events (seq, kind, at_ms, root, thread, turn, sum, body) VALUES (?, 
 SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?
 -- name: root_events
 SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE root = ? AND seq > ? ORDER BY seq LIMIT ?
+-- name: project_events
+SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE seq > ? AND seq <= ?
+AND (+events.root IS NULL OR (SELECT project FROM threads WHERE key = events.root) = ?) ORDER BY seq LIMIT ?
 -- name: root_facts
 SELECT seq, kind, at_ms, root, thread, turn, sum, body FROM events WHERE root = ? AND seq > ?
 AND kind NOT IN (SELECT code FROM kinds WHERE durability = 'delta') ORDER BY seq LIMIT ?

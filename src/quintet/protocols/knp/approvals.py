@@ -52,7 +52,7 @@ class OneApproval(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-class Word(msgspec.Struct, frozen=True):
+class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decision: Literal["allow", "deny", "allow-always", "deny-always"]
     message: str = ""  # of a denial: what the model is told; of a question: the answer, where there is one question
     answers: list[list[str]] | None = None  # of a question: what was chosen, question by question

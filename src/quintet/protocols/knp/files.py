@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import msgspec
+from msgspec import UNSET
 
 from quintet.domain.errors import Invalid
 from quintet.domain.ports import Entry
@@ -34,7 +35,7 @@ async def entries(call: HttpCall[House], params: AtPath, body: None) -> knp.Entr
 
 def _entry(entry: Entry) -> knp.FileEntry:
     name = entry.path.rpartition("/")[2]
-    return knp.FileEntry(name, f"/{entry.path}", _type(entry), entry.ignored)
+    return knp.FileEntry(name, f"/{entry.path}", _type(entry), entry.ignored, UNSET if entry.readable else False)
 
 
 def _type(entry: Entry) -> str:
@@ -74,7 +75,8 @@ async def search(call: HttpCall[House], params: FindFiles, body: None) -> knp.Fo
         files=params.type != "directory",
         limit=_limited(params.limit),
     )
-    return knp.FoundPaths([knp.FoundPath(f"/{entry.path}", _type(entry)) for entry in found])
+    shown = [knp.FoundPath(f"/{e.path}", _type(e), UNSET if e.readable else False) for e in found]
+    return knp.FoundPaths(shown)
 
 
 class Grep(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@ attachments; what they are called is kept beside what is in them, so that the hi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from quintet.domain.errors import Invalid, OutOfBounds
@@ -18,7 +20,7 @@ CLOSED = "A file that is attached must lie in the project."
 
 
 async def parts_of(
-    given: list[knp.ContentPart], attachments: Attachments, *, root: str, model: ModelInfo
+    given: Sequence[knp.ContentPart], attachments: Attachments, *, root: str, model: ModelInfo
 ) -> tuple[Part, ...]:
     """All of it, or Invalid and nothing is stored."""
     if not given or len(given) > MOST_PARTS:
@@ -38,7 +40,7 @@ def _inner(part: knp.FileContent, root: str) -> str:
     return inside.lstrip("/") or "."
 
 
-def _in_order(given: list[knp.ContentPart], found: list[Part]) -> tuple[Part, ...]:
+def _in_order(given: Sequence[knp.ContentPart], found: list[Part]) -> tuple[Part, ...]:
     """An image comes with a text that names it, before it."""
     parts: list[Part] = []
     for part in given:

@@ -236,6 +236,7 @@ class FileEntry(Struct, frozen=True):
     path: str
     type: str  # file | directory
     ignored: bool = False
+    readable: bool | UnsetType = UNSET  # only false is told: the name is shown, and cannot be asked for
 
 
 class Entries(Struct, frozen=True):
@@ -253,6 +254,7 @@ class FileText(Struct, frozen=True):
 class FoundPath(Struct, frozen=True):
     path: str
     type: str
+    readable: bool | UnsetType = UNSET
 
 
 class FoundPaths(Struct, frozen=True):

@@ -13,7 +13,7 @@ from quintet.engine.fanout import Numbered
 from quintet.protocols.knp import models as knp
 from quintet.protocols.knp.frames import Frame
 from quintet.protocols.knp.house import House
-from quintet.protocols.knp.watching import Picked, Wanted, Watcher
+from quintet.protocols.knp.watching import Picked, Wanted, Watcher, Where
 from quintet.rpc.http.sse import Stream
 
 BEGUN, ENDED = "run.started", "run.finished"
@@ -80,7 +80,7 @@ async def stream_run(
     leave = house.fanout.join(watcher, watcher.pick, watcher.deliver, stream.close)
     ending = asyncio.get_running_loop().create_task(end())
     try:
-        await watcher.catch_up(root)
+        await watcher.catch_up(Where(root=root))
         watcher.go_live()
         await stream.pump()
         # Also where somebody else closed the stream: a server that stops ends its runs first.

@@ -18,6 +18,7 @@ from quintet.engine.statistics import used_by
 from quintet.engine.turns import Started
 from quintet.protocols.knp import models as knp
 from quintet.protocols.knp.frames import NAMESPACE
+from quintet.protocols.knp.given import GivenModel, GivenPart
 from quintet.protocols.knp.house import House, principal
 from quintet.protocols.knp.inputs import parts_of
 from quintet.protocols.knp.namespaces import Namespace
@@ -25,17 +26,17 @@ from quintet.protocols.knp.run_stream import stream_run
 from quintet.protocols.knp.threads import OneThread, check_agent, check_model, client_key
 from quintet.protocols.knp.watching import Wanted
 from quintet.protocols.knp.wording import RUN_STATUS, run_error
-from quintet.rpc.http.call import Answer, HttpCall, Streamed
+from quintet.rpc.http.call import Answer, Held, HttpCall, Streamed
 from quintet.rpc.http.routes import HOLDER, Routes
 
 RUNS = Routes("runs", who=HOLDER, since="0.1")
 RUN_ID = "x-run-id"
 
 
-class NewRun(msgspec.Struct, frozen=True):
-    input: list[knp.ContentPart]
+class NewRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    input: list[GivenPart]
     agentId: str = ""  # instead of the thread's own, for this run
-    model: knp.ModelName | None = None
+    model: GivenModel | None = None
     onAsk: Literal["wait", "fail"] = "wait"  # fail: the run ends where somebody would have to be asked
 
 
@@ -55,7 +56,7 @@ class StartRun(msgspec.Struct, frozen=True):
     statuses=(200, 202),
     keyed=True,
 )
-async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Streamed | Answer:
+async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Streamed | Answer | Held:
     house = call.state
     thread, namespace = await house.thread(call, params.tid, params.namespace)
     before = await _position(house)
@@ -70,7 +71,11 @@ async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Stream
         wanted = Wanted(NAMESPACE, namespace.name, thread.id)
         result = partial(ended_run, house, thread, started.turn.id)
         return Streamed(lambda stream: begin(house, stream, wanted, result=result), headers)
-    return Answer(await ended_run(house, thread, started.turn.id), 200, headers)
+
+    async def whole() -> Answer:
+        return Answer(await ended_run(house, thread, started.turn.id), 200, headers)
+
+    return Held(whole)
 
 
 async def _position(house: House) -> int:

@@ -16,6 +16,7 @@ from quintet.domain.thread import TITLE_LENGTH, Thread, ThreadQuery, ThreadSetti
 from quintet.domain.turn import ClientKey
 from quintet.protocols.knp import history
 from quintet.protocols.knp import models as knp
+from quintet.protocols.knp.given import GivenModel
 from quintet.protocols.knp.house import House, principal
 from quintet.protocols.knp.namespaces import Namespace
 from quintet.protocols.knp.wording import RUNNING, THREAD_STATES, state_of, thread_object
@@ -113,11 +114,11 @@ async def shown_whole(house: House, thread: Thread, namespace: str) -> knp.Threa
     return shown
 
 
-class NewThread(msgspec.Struct, frozen=True):
+class NewThread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agentId: str = ""
     namespace: str = ""
     title: str | None = None
-    model: knp.ModelName | None = None
+    model: GivenModel | None = None
     context: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
 
@@ -251,7 +252,7 @@ async def delete(call: HttpCall[House], params: OneThread, body: None) -> knp.De
     return knp.Deleted()
 
 
-class Fork(msgspec.Struct, frozen=True):
+class Fork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     afterSeq: int | None = None
     title: str = ""
 

@@ -13,7 +13,8 @@ import msgspec
 
 from quintet.domain.cursor import FRAMES_PER_EVENT, first_seq_to_read, parse, public_number
 from quintet.domain.errors import Invalid
-from quintet.domain.event import Event, Gap
+from quintet.domain.event import Event, EventPage, Gap
+from quintet.domain.ports import Journal
 from quintet.engine.fanout import Numbered
 from quintet.engine.subscription import PAGE, gap_after
 from quintet.protocols.knp.frames import GLOBAL, NAMESPACE, Envelope, Frame, unnumbered
@@ -66,6 +67,19 @@ class Picked:
         return Picked(left) if left else None
 
 
+class Where(msgspec.Struct, frozen=True):
+    """Which events are enough to read from the store: those of a thread, else of a project, else all."""
+
+    root: str = ""
+    project: str = ""
+
+    async def page(self, journal: Journal, after: int) -> EventPage:
+        if self.project:
+            return await journal.events_of(self.project, after, limit=PAGE)
+        events = await journal.events(after, root=self.root, limit=PAGE)
+        return EventPage(events, events[-1].seq if events else after, len(events) == PAGE)
+
+
 class Watcher:
     """One client's stream: where it stands, and what is held while it catches up."""
 
@@ -104,23 +118,22 @@ class Watcher:
             self._forget_held()
             self._missed = True
 
-    async def catch_up(self, root: str) -> None:
+    async def catch_up(self, where: Where) -> None:
         """Everything kept after the position, at the client's own pace."""
         journal = self._house.feed.journal
         after, told_gap = first_seq_to_read(self.position), 0
         while not self._stream.closed:
             self._forget_held()  # what was published until now is in the store, so it will be in the page
             self._missed = False
-            events = await journal.events(after, root=root, limit=PAGE)
+            page = await where.page(journal, after)
             # Looked up after the page: what was pruned while it was read is told too.
-            gap = gap_after(after, await journal.marks(), root)
+            gap = gap_after(after, await journal.marks(), where.root)
             if gap is not None and gap.to_seq > told_gap:
                 told_gap = gap.to_seq
                 await self._stream.send(self.word("replay.gap", _gap_numbers(gap)))
-            await self._send_page(events)
-            if events:
-                after = events[-1].seq
-            if len(events) < PAGE and not self._missed:
+            await self._send_page(page.events)
+            after = page.through
+            if not page.more and not self._missed:
                 return
 
     def go_live(self) -> None:
@@ -156,7 +169,7 @@ def _gap_numbers(gap: Gap) -> dict[str, int]:
     return {"from": public_number(gap.from_seq), "to": public_number(gap.to_seq, FRAMES_PER_EVENT - 1)}
 
 
-async def watch(house: House, stream: Stream, wanted: Wanted, cursor: int | None, *, reset: bool, root: str) -> None:
+async def watch(house: House, stream: Stream, wanted: Wanted, cursor: int | None, *, reset: bool, where: Where) -> None:
     """Fill a stream until its client leaves."""
     await house.feed.journal.tail()  # what others did before is not news
     told = house.feed.told or (await house.feed.journal.marks()).last
@@ -169,7 +182,7 @@ async def watch(house: House, stream: Stream, wanted: Wanted, cursor: int | None
             watcher.position = mark
             await stream.send(watcher.word("replay.reset", {"seq": mark}))
         elif cursor is not None:
-            await watcher.catch_up(root)
+            await watcher.catch_up(where)
         watcher.go_live()
         await stream.pump()
     finally:
@@ -199,20 +212,21 @@ async def events(call: HttpCall[House], params: Watch, body: None) -> Streamed:
     beyond = cursor is not None and cursor > newest
     if beyond and not last:
         raise Invalid("This cursor lies beyond everything that has happened.")
-    wanted, root = await _wanted(call, params)
-    return Streamed(lambda stream: watch(house, stream, wanted, cursor, reset=beyond, root=root))
+    wanted, where = await _wanted(call, params)
+    return Streamed(lambda stream: watch(house, stream, wanted, cursor, reset=beyond, where=where))
 
 
-async def _wanted(call: HttpCall[House], params: Watch) -> tuple[Wanted, str]:
-    """What is asked for, and the thread whose events are enough to read for it."""
+async def _wanted(call: HttpCall[House], params: Watch) -> tuple[Wanted, Where]:
+    """What is asked for, and which events are enough to read for it."""
     kinds = chosen(params.kinds)
     if params.scope not in (NAMESPACE, GLOBAL):
         raise Invalid(f"`scope` is {NAMESPACE} or {GLOBAL}.")
     if params.scope == GLOBAL:
         if params.namespace:
             raise Invalid("The global stream belongs to no namespace.", next_step="Leave out `namespace`, or `scope`.")
-        return Wanted(GLOBAL, "", params.tid, kinds), ""
+        return Wanted(GLOBAL, "", params.tid, kinds), Where()
     if not params.tid:
-        return Wanted(NAMESPACE, (await call.state.namespace(call, params.namespace)).name, "", kinds), ""
+        found = await call.state.namespace(call, params.namespace)
+        return Wanted(NAMESPACE, found.name, "", kinds), Where(project=found.project)
     thread, namespace = await call.state.thread(call, params.tid, params.namespace)
-    return Wanted(NAMESPACE, namespace.name, thread.id, kinds), thread.root
+    return Wanted(NAMESPACE, namespace.name, thread.id, kinds), Where(root=thread.root)

@@ -70,7 +70,7 @@ async def _compacted(house: House, session: Opened, wishes: str) -> wire.Compact
     if mark is not None and mark.summary and mark.at == thread.last_ordinal:
         raise Failed(ALREADY)
     before = (await house.feed.journal.marks()).last
-    started = await house.turns.compact(thread.id, await house.next_starter(), wishes)
+    started = await house.turns.compact(thread.id, house.starter(), wishes)
     ended = await house.turns.wait(started.turn.id)
     if ended.state is not TurnState.DONE:
         raise Failed(words_of(ended.error))

@@ -5,7 +5,7 @@ Each family of methods is a module with its rows; it reaches everything through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,8 +30,11 @@ if TYPE_CHECKING:  # the rest is imported when it is needed: the first reply wai
 ME = local("kward")
 
 
+Told = Callable[[], Awaitable[str]]  # what the model of a turn is told beside what everybody tells it
+
+
 class MakeStarter(Protocol):
-    def __call__(self, tools: Sequence[Tool], *, model: str, told: str = "") -> Starter: ...
+    def __call__(self, tools: Sequence[Tool], *, model: str, told: Told | None = None) -> Starter: ...
 
 
 class FileSeen(Protocol):
@@ -202,8 +205,12 @@ class House:
         found = self._tools()
         return [Respelled(tool, rows[tool.spec.name]) if tool.spec.name in rows else tool for tool in found]
 
-    async def next_starter(self, told: str = "") -> Starter:
-        """For a turn that begins now, with what is configured now; a login that is about to end is renewed first.
-        `told` goes to the model beside what everybody tells it."""
-        await self.keeping.accounts.renew()
-        return self._starter(self.tools(), model=self.choice.reference(), told=told)
+    def starter(self, told: Told | None = None) -> Starter:
+        """For a turn, with what is configured now. `told` is asked when the turn runs, after a login that is about to
+        end was renewed: whoever starts the turn waits for neither."""
+
+        async def before() -> str:
+            await self.keeping.accounts.renew()
+            return await told() if told else ""
+
+        return self._starter(self.tools(), model=self.choice.reference(), told=before)

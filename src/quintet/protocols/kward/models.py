@@ -206,6 +206,7 @@ class TurnEvent(Wire, frozen=True):
 class TurnEvents(Wire, frozen=True):
     turn: Turn
     events: list[TurnEvent]
+    missing: int | UnsetType = UNSET  # before these, and no longer kept
 
 
 class SessionEvent(Wire, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -18,13 +17,13 @@ from quintet.engine.redaction import HOLD_S
 from quintet.engine.subscription import Subscription
 from quintet.engine.turns import Started
 from quintet.protocols.kward import models as wire
-from quintet.protocols.kward.capabilities import REPLAYED
 from quintet.protocols.kward.client import Client, Opened
 from quintet.protocols.kward.compacting import Shortening
 from quintet.protocols.kward.events import STATUS, Asked, Compacting, Frame, Out, Projection, error_of
 from quintet.protocols.kward.house import ME
 from quintet.protocols.kward.masking import PIECES, MaskedPieces
 from quintet.protocols.kward.questions import ask
+from quintet.protocols.kward.replay import OF_A_CLIENT, Replay
 from quintet.protocols.kward.times import iso
 from quintet.rpc.connection import Connection
 
@@ -44,7 +43,7 @@ class Running:
         self._state = TurnState.QUEUED
         self._error: wire.TurnError | None = None
         self.cancel_requested = False
-        self._frames: deque[wire.TurnEvent] = deque(maxlen=REPLAYED)
+        self.replay = Replay()
         self._sequence = 0
         self._words = MaskedPieces()
         self._release: asyncio.TimerHandle | None = None  # when words that are held back are let go
@@ -74,9 +73,6 @@ class Running:
             self._error or UNSET,
         )
 
-    def after(self, sequence: int) -> list[wire.TurnEvent]:
-        return [frame for frame in self._frames if frame.sequence > sequence]
-
     async def emit(self, type: str, payload: Any, item: str = "") -> None:
         """Numbered before anything is waited for, so that numbers go out in their order. `item`: whose piece it is."""
         if type in PIECES:
@@ -94,7 +90,7 @@ class Running:
         self._sequence += 1
         now = self._house.feed.clock.now_ms()
         frame = wire.TurnEvent(self._sequence, iso(now), self.session.id, self.id, type, payload)
-        self._frames.append(frame)
+        self.replay.add(frame)
         self._note(type, payload, now)
         return frame
 
@@ -216,9 +212,12 @@ class Running:
         if self in self.session.turns:
             self.session.turns.remove(self)
         turns = self._connection.state.turns
-        ended = [turn.id for turn in turns.values() if turn.ended]
-        for old in ended[:-KEPT_TURNS]:
-            del turns[old]
+        ended = [turn for turn in turns.values() if turn.ended]
+        size = sum(turn.replay.size for turn in turns.values())
+        for place, old in enumerate(ended[:-1], 1):
+            if len(ended) - place < KEPT_TURNS and size <= OF_A_CLIENT:
+                break
+            size -= turns.pop(old.id).replay.size
         self.begun.set()
 
     def _leave(self) -> None:

@@ -6,9 +6,12 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UNSET
+
 from quintet.domain.errors import TurnOver
 from quintet.domain.item import Part, TextPart
 from quintet.domain.turn import WhenBusy
+from quintet.engine.turns import Started
 from quintet.protocols.kward import models as wire
 from quintet.protocols.kward.attachments import images
 from quintet.protocols.kward.client import Client, Opened, thread_of
@@ -54,14 +57,12 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         await running.queue()
         ahead = [turn for turn in session.turns if isinstance(turn, PluginTurn)]  # which the engine knows nothing of
 
+        async def accepted() -> Started:
+            starter = house.starter(lambda: prompt_context(house, session, cwd))
+            return await house.turns.start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE)
+
         async def begin() -> None:
-            start = house.turns.start
-            try:  # the turn is told already: plugins may take their time, and it can be stopped meanwhile
-                starter = await house.next_starter(await prompt_context(house, session, cwd))
-            except BaseException as error:
-                await running.fail(error)
-                raise
-            await running.begin(thread.root, lambda: start(thread.id, parts, starter, when_busy=WhenBusy.QUEUE))
+            await running.begin(thread.root, accepted)
 
         async def then() -> None:
             for turn in ahead:
@@ -69,7 +70,7 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
             if ahead:
                 await begin()
             await running.show()
-            await tell_events(house, session, cwd, running.after(0))
+            await tell_events(house, session, cwd, running.replay.after(0))
 
         if not ahead:
             await begin()
@@ -136,8 +137,10 @@ async def status(call: Call[Client], params: wire.TurnParams) -> wire.Turn:
     "turns/events",
     params=wire.EventsParams,
     result=wire.TurnEvents,
-    summary="The newest events of a turn, again; those with a higher number than the one given.",
+    summary="The newest events of a turn, again; those with a higher number than the one given. `missing`: so many of "
+    "these are no longer kept.",
 )
 async def events(call: Call[Client], params: wire.EventsParams) -> wire.TurnEvents:
     running = call.state.turn(params.turn_id)
-    return wire.TurnEvents(running.told(), running.after(params.after_sequence or 0))
+    after, replay = params.after_sequence or 0, running.replay
+    return wire.TurnEvents(running.told(), replay.after(after), replay.missing(after) or UNSET)

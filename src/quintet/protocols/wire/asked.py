@@ -95,11 +95,19 @@ class Settled(Struct, frozen=True):
 
 
 def asked_of(
-    interaction: Interaction, names: Names, subagent: str = "", agent: str = "", *, session: str = ""
+    interaction: Interaction,
+    names: Names,
+    subagent: str = "",
+    agent: str = "",
+    *,
+    session: str = "",
+    task: str = "",
 ) -> Asked:
     """`subagent` and `agent` are the thread and the name of the one that works for another turn; `session` is what the
-    client calls the thread."""
+    client calls the thread; `task` is the thread of the one in the background that asks, or that it is asked for."""
     request = _request(interaction, names, subagent, agent)
+    if isinstance(request, ApprovalRequest) and task:
+        request = replace(request, source_kind="background_agent", source_id=task)
     if isinstance(request, HookRequest) and session:
         request = replace(request, input_data={**request.input_data, "session_id": session})
     return Asked(request.id, Message(type(request).__name__, request), interaction)

@@ -27,11 +27,14 @@ def task(name: str, command: str) -> Block:
     return {"type": "background_task", "task_id": name, "kind": "bash", "status": "running", "description": command}
 
 
+SHOWN_LINES = 10_000  # of one file's changes
+
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def diffs(unified: str, paths: Sequence[str] = ()) -> list[Block]:
-    """One block per hunk: what changes, with the lines around it. `paths` are the whole paths of the files."""
+    """One block per hunk: what changes, with the lines around it; of a file with very much of it, one that says how
+    much. `paths` are the whole paths of the files."""
     blocks: list[Block] = []
     lines = iter(unified.splitlines(keepends=True) if unified else ())
     path = ""
@@ -42,7 +45,22 @@ def diffs(unified: str, paths: Sequence[str] = ()) -> list[Block]:
         elif found := _HUNK.match(line):
             whole = next((p for p in paths if p == path or p.endswith(f"/{path}")), path)
             blocks.append(_hunk(whole, found, lines))
-    return blocks
+    return _summed_up(blocks) if unified.count("\n") > SHOWN_LINES else blocks
+
+
+def _summed_up(blocks: list[Block]) -> list[Block]:
+    made: dict[str, list[Block]] = {}
+    for block in blocks:
+        made.setdefault(block["path"], []).append(block)
+    return [out for path, of_one in made.items() for out in _summary(path, of_one)]
+
+
+def _summary(path: str, blocks: list[Block]) -> list[Block]:
+    old, new = (sum(len(block[side].splitlines()) for block in blocks) for side in ("old_text", "new_text"))
+    if max(old, new) <= SHOWN_LINES:
+        return blocks
+    changed = f"({new} lines, modified)" if old == new else f"({new} lines)"
+    return [{**blocks[0], "old_text": f"({old} lines)", "new_text": changed, "is_summary": True}]
 
 
 def _hunk(path: str, head: re.Match[str], lines: Iterator[str]) -> Block:

@@ -60,6 +60,7 @@ class Projection:
         subagent: str = "",
         agent: str = "",
         *,
+        task: str = "",
         plan_mode: bool | None = None,
         compacts: bool = False,
     ) -> None:
@@ -70,6 +71,7 @@ class Projection:
         self._model = ""
         self.plan_mode = plan_mode
         self._options = options
+        self.task = task  # the thread of the subagent in the background that this works in, or for
         self._subagent, self._agent = subagent, agent  # its thread and its name, where it works for another turn
         self.begun = False
         self._calls = CallStream(options.names)
@@ -199,7 +201,7 @@ class Projection:
         plan = asked.request.plan if isinstance(asked.request, Approval) else ""
         shown: list[Out] = [Message("PlanDisplay", wire.PlanDisplay(plan))] if plan else []
         names, session = self._options.names, self._options.session
-        return [*shown, asked_of(asked, names, self._subagent, self._agent, session=session)]
+        return [*shown, asked_of(asked, names, self._subagent, self._agent, session=session, task=self.task)]
 
     def _resolved(self, said: ev.InteractionResolved) -> list[Out]:
         asked = self._asked.pop(said.interaction, None)

@@ -73,6 +73,11 @@ class Gate:
             return True
         return self._version >= SINCE[kind]
 
+    def ends_once(self) -> bool:
+        """TurnEnd was new in 1.2. The Go SDK, which declares that, takes the first for the last; a second TurnBegin
+        ends the program it is part of, and what comes behind its cancel but for the end is an unexpected end to it."""
+        return self._shut and self._version == SINCE["TurnEnd"]
+
 
 def _numbers(version: str) -> tuple[int, int]:
     """Compared as numbers: 1.10 comes after 1.9. What is no version counts as the oldest."""

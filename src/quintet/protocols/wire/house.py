@@ -57,6 +57,7 @@ class House:
         commands: Commands | None = None,
         deeds: Callable[[], Deeds] | None = None,
         leave_to_act: Leave | None = None,
+        repeats: int = 0,
         session: str = "",
         unsupported: str = "",
         fetch: Fetch = no_fetch,
@@ -74,6 +75,7 @@ class House:
         self.configured_hooks = configured_hooks
         self.window = window
         self._names = names
+        self.repeats = repeats  # of each prompt, beyond the first time; below 0 without a number
         self.session = session  # what the client calls the thread
         self.commands = commands or Commands()
         self._deeds = deeds  # what commands do on the disk; None where there is none

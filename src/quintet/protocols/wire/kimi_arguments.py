@@ -1,4 +1,6 @@
-"""Arguments of Kimi's tools as those of ours, and back. Pure. What cannot be carried over is refused, not dropped."""
+"""Arguments of Kimi's tools as those of ours, and back. Pure. An argument that the form does not name counts for
+nothing, as it does there; one that it names and that cannot be carried over is refused.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,15 @@ from quintet.domain.errors import Invalid
 Given = dict[str, Any]
 Map = Callable[[Given], Given]
 
-GREP_OUTPUT = {"content": "content", "files_with_matches": "files", "count_matches": "count"}
+GREP_OUTPUT = {"content": "content", "files_with_matches": "files", "count_matches": "occurrences"}
+_AROUND = ("before", "after", "context")
+MOST_AROUND = 20
 MOST_HITS = 1_000
+HITS = 250  # unless said
+LINES = 1_000  # at once, and counted from the end
+SECONDS = 60  # for a command, unless said
+MOST_SECONDS = 300  # for one that is waited for
+AGENTS = {"explore": "explorer", "plan": "planner"}  # Kimi's names of those that are built in
 # Types of files whose names do not end in the word for them.
 _ENDINGS = {
     "python": "py",
@@ -31,18 +40,12 @@ _ENDINGS = {
 }
 
 
-def renamed(names: Mapping[str, str], *, meaningless: tuple[str, ...] = ()) -> tuple[Map, Map]:
-    """Both ways, by a table of names. `meaningless`: may be said and changes nothing here."""
+def renamed(names: Mapping[str, str]) -> tuple[Map, Map]:
+    """Both ways, by a table of names."""
     back = {ours: theirs for theirs, ours in names.items()}
 
     def inward(given: Given) -> Given:
-        made: Given = {}
-        for name, value in given.items():
-            if name in names and value is not None:
-                made[names[name]] = value
-            elif name not in names and name not in meaningless:
-                raise unknown(name)
-        return made
+        return _each(given, names)
 
     def outward(given: Given) -> Given:
         return {back.get(name, name): value for name, value in given.items()}
@@ -50,26 +53,54 @@ def renamed(names: Mapping[str, str], *, meaningless: tuple[str, ...] = ()) -> t
     return inward, outward
 
 
-def unknown(name: str) -> Invalid:
-    return Invalid(f"there is no argument `{name[:60]}`.")
+_SHELL_IN, shell_outward = renamed(
+    {
+        "command": "command",
+        "timeout": "timeout_s",
+        "run_in_background": "background",
+        "description": "description",
+        "network": "network",
+    }
+)
+
+
+def shell_inward(given: Given) -> Given:
+    made = {"timeout_s": SECONDS, **_SHELL_IN(given)}
+    seconds = made["timeout_s"]
+    if not made.get("command"):
+        raise Invalid("Command cannot be empty.")
+    if made.get("background"):
+        if not str(made.get("description", "")).strip():
+            raise Invalid("description is required when run_in_background is true.")
+    elif isinstance(seconds, int | float) and seconds > MOST_SECONDS:
+        raise Invalid(
+            f"timeout must be <= {MOST_SECONDS}s for a command that is waited for; use run_in_background=true."
+        )
+    return made
 
 
 _LINES_IN, _LINES_OUT = renamed({"path": "path", "line_offset": "from_line", "n_lines": "lines"})
 
 
 def lines_inward(given: Given) -> Given:
-    offset = given.get("line_offset")
-    if isinstance(offset, int) and offset < 1:
-        raise Invalid("line_offset counts from 1; lines cannot be counted from the end here.")
-    return _LINES_IN(given)
+    offset, wanted = given.get("line_offset"), given.get("n_lines")
+    if offset == 0:
+        raise Invalid("line_offset cannot be 0; use 1 for the first line or -1 for the last line.")
+    if isinstance(offset, int) and offset < -LINES:
+        raise Invalid(f"line_offset cannot be less than -{LINES}. Count from the beginning instead.")
+    made = _LINES_IN(given)
+    if not isinstance(wanted, int) or wanted > LINES:
+        made["lines"] = LINES if wanted is None or isinstance(wanted, int) else wanted
+    return made | {"numbered": True}
 
 
-lines_outward = _LINES_OUT
+def lines_outward(given: Given) -> Given:
+    return {name: value for name, value in _LINES_OUT(given).items() if name != "numbered"}
 
 
 def write_inward(given: Given) -> Given:
-    made = dict(given)
-    mode = made.pop("mode", None)
+    made = _each(given, {"path": "path", "content": "content"})
+    mode = given.get("mode")
     if mode not in (None, "overwrite", "append"):
         raise Invalid(f"mode is `overwrite` or `append`, not {str(mode)[:60]!r}.")
     return made | {"append": True} if mode == "append" else made
@@ -83,9 +114,6 @@ def write_outward(given: Given) -> Given:
 def edit_inward(given: Given) -> Given:
     edits = given.get("edit")
     rows: list[Any] = edits if isinstance(edits, list) else [edits]
-    for name in given:
-        if name not in ("path", "edit"):
-            raise unknown(name)
     if not all(isinstance(row, dict) for row in rows):
         raise Invalid("edit is one object with `old` and `new`, or a list of them.")
     made = [_each(row, {"old": "old", "new": "new", "replace_all": "all"}) for row in rows]
@@ -98,11 +126,36 @@ def edit_outward(given: Given) -> Given:
     return {"path": given["path"], "edit": edits[0] if len(edits) == 1 else edits}
 
 
+_GLOB_IN, _GLOB_OUT = renamed(
+    {"pattern": "pattern", "directory": "path", "include_dirs": "directories", "limit": "limit"}
+)
+
+
+def glob_inward(given: Given) -> Given:
+    """Kimi's globs are read from the directory on and know no ignore rules; only one that begins with ** looks
+    everywhere, and leaves out what is ignored."""
+    made = {"directories": True, "limit": MOST_HITS, **_GLOB_IN(given)}
+    pattern = made.get("pattern")
+    if not isinstance(pattern, str):
+        return made
+    everywhere = pattern.startswith("**")
+    return made | {"pattern": pattern if "/" in pattern or everywhere else f"./{pattern}", "ignored": not everywhere}
+
+
+def glob_outward(given: Given) -> Given:
+    made = {name: value for name, value in _GLOB_OUT(given).items() if name in ("pattern", "directory")}
+    return made | {"include_dirs": bool(given.get("directories"))}
+
+
 def todo_inward(given: Given) -> Given:
+    if given.get("todos") is None:
+        return {}  # what is on the list
     return _rows(given, "todos", {"title": "text", "status": "status"})
 
 
 def todo_outward(given: Given) -> Given:
+    if given.get("todos") is None:
+        return {}
     return {"todos": [{"title": row["text"], "status": row.get("status", "pending")} for row in given["todos"]]}
 
 
@@ -119,36 +172,42 @@ def ask_outward(given: Given) -> Given:
 
 
 _GREP_IN, _GREP_OUT = renamed(
-    {"pattern": "pattern", "path": "path", "glob": "glob", "-i": "ignore_case", "output": "output", "limit": "limit"}
+    {
+        "pattern": "pattern",
+        "path": "path",
+        "glob": "glob",
+        "-i": "ignore_case",
+        "-n": "numbers",
+        "-A": "after",
+        "-B": "before",
+        "-C": "context",
+        "head_limit": "limit",
+        "offset": "skip",
+        "multiline": "multiline",
+        "include_ignored": "ignored",
+    }
 )
 
 
 def grep_inward(given: Given) -> Given:
-    rest = dict(given)
-    if rest.pop("multiline", None):
-        raise Invalid("multiline is not there: lines are searched one by one.")
-    rest.pop("-n", None)  # lines are numbered always
-    mode = rest.pop("output_mode", None) or "files_with_matches"
+    mode = given.get("output_mode") or "files_with_matches"
     if mode not in GREP_OUTPUT:
         raise Invalid(f"output_mode is one of {', '.join(GREP_OUTPUT)}.")
-    kind, limit = rest.pop("type", None), rest.pop("head_limit", None)
-    around = [value for value in (rest.pop(name, None) for name in ("-A", "-B", "-C")) if isinstance(value, int)]
-    made = _GREP_IN(rest) | {"output": GREP_OUTPUT[mode]}
+    made: Given = {"limit": HITS, **_GREP_IN(given), "output": GREP_OUTPUT[mode]}
+    kind, limit = given.get("type"), made["limit"]
     if kind and not made.get("glob"):
         made["glob"] = f"*.{_ENDINGS.get(str(kind), str(kind))}"
     if isinstance(limit, int):
         made["limit"] = min(limit, MOST_HITS) or MOST_HITS
-    return made | {"context": max(around)} if around and max(around) > 0 else made
+    if mode == "files_with_matches":
+        made["sort"] = "mtime"
+    return {name: min(value, MOST_AROUND) if name in _AROUND else value for name, value in made.items()}
 
 
 def grep_outward(given: Given) -> Given:
-    made = dict(given)
-    back = {ours: theirs for theirs, ours in GREP_OUTPUT.items()}
-    found = {"output_mode": back.get(made.pop("output", "content"), "content")}
-    for ours, theirs in (("context", "-C"), ("limit", "head_limit")):
-        if ours in made:
-            found[theirs] = made.pop(ours)
-    return _GREP_OUT(made) | found
+    made = {name: value for name, value in given.items() if name not in ("output", "sort")}
+    back = {ours: theirs for theirs, ours in GREP_OUTPUT.items()} | {"count": "count_matches"}
+    return _GREP_OUT(made) | {"output_mode": back.get(given.get("output", "content"), "content")}
 
 
 _OUTPUT_IN, _OUTPUT_OUT = renamed({"task_id": "id", "wait_s": "wait_s"})
@@ -168,35 +227,46 @@ def output_outward(given: Given) -> Given:
     return made | {"block": True, "timeout": wait_s} if wait_s else made
 
 
-_AGENTS = {"plan": "planner"}
 _TASK_IN, _TASK_OUT = renamed(
-    {"description": "description", "prompt": "prompt", "subagent_type": "agent", "resume": "resume"},
-    meaningless=("timeout", "model"),
+    {
+        "description": "description",
+        "prompt": "prompt",
+        "subagent_type": "agent",
+        "resume": "resume",
+        "run_in_background": "background",
+    },
 )
 
 
 def task_inward(given: Given) -> Given:
-    if given.get("run_in_background"):
-        raise Invalid("run_in_background is not there: call several at once to have them work side by side.")
-    made = _TASK_IN({name: value for name, value in given.items() if name != "run_in_background"})
-    return made | {"agent": _AGENTS.get(made["agent"], made["agent"])} if made.get("agent") else made
+    made = _TASK_IN(given)
+    return made | {"agent": AGENTS.get(made["agent"], made["agent"])} if made.get("agent") else made
 
 
-task_outward = _TASK_OUT
+def task_outward(given: Given) -> Given:
+    made = _TASK_OUT(given)
+    return made | {"subagent_type": agent_type(made["subagent_type"])} if made.get("subagent_type") else made
+
+
+def agent_type(name: str) -> str:
+    """What Kimi's clients call an agent of ours."""
+    return next((theirs for theirs, ours in AGENTS.items() if ours == name), name)
+
+
+def tasks_inward(given: Given) -> Given:
+    return {"all": True} if given.get("active_only") is False else {}
+
+
+def tasks_outward(given: Given) -> Given:
+    return {"active_only": False} if given.get("all") else {}
 
 
 def _rows(given: Given, name: str, names: Mapping[str, str]) -> Given:
     rows = given.get(name)
-    for other in given:
-        if other != name:
-            raise unknown(other)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise Invalid(f"`{name}` must be a list of objects.")
     return {name: [_each(row, names) for row in rows]}
 
 
 def _each(row: Given, names: Mapping[str, str]) -> Given:
-    for name in row:
-        if name not in names:
-            raise unknown(name)
-    return {names[name]: value for name, value in row.items() if value is not None}
+    return {names[name]: value for name, value in row.items() if name in names and value is not None}

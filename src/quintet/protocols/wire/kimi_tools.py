@@ -29,15 +29,10 @@ def flag(description: str) -> dict[str, Any]:
     return {"type": "boolean", "description": description}
 
 
-_SHELL = given.renamed(
-    {"command": "command", "timeout": "timeout_s", "run_in_background": "background", "network": "network"},
-    meaningless=("description",),
-)
-_GLOB = given.renamed({"pattern": "pattern", "directory": "path"}, meaningless=("include_dirs",))
 _PATH = given.renamed({"path": "path"})
 _FETCH = given.renamed({"url": "url"})
-_SEARCH = given.renamed({"query": "query", "limit": "count"}, meaningless=("include_content",))
-_STOP = given.renamed({"task_id": "id"}, meaningless=("reason",))
+_SEARCH = given.renamed({"query": "query", "limit": "count"})
+_STOP = given.renamed({"task_id": "id"})
 _EDIT = form(
     ("old", "new"),
     old=words("The text as it stands in the file."),
@@ -50,8 +45,9 @@ ROWS = (
         "Shell",
         "shell",
         "Run a shell command in the working directory and return its output. Nobody can type into it. It is ended "
-        "after the timeout, with everything it started. What shall go on is started with run_in_background; look at it "
-        "with TaskOutput, end it with TaskStop.",
+        "after the timeout, with everything it started: 60 seconds unless you say otherwise, 300 at most. What shall "
+        "go on longer is started with run_in_background and a description; look at it with TaskOutput, end it with "
+        "TaskStop.",
         form(
             ("command",),
             command=words("The command line."),
@@ -60,19 +56,20 @@ ROWS = (
             description=words("A few words about a command in the background."),
             network=flag("It needs the network; the person is told."),
         ),
-        *_SHELL,
+        given.shell_inward,
+        given.shell_outward,
         came.shell,
     ),
     Spelling(
         "ReadFile",
         "read",
-        "Read a text file, 1000 lines at once unless you say otherwise. For a longer one name the first line and how "
-        "many you want. An image is shown to you.",
+        "Read a text file, at most 1000 lines at once, each with its number in front. For a longer one name the first "
+        "line and how many you want; the end of a file is read with a line_offset below 0. An image is shown to you.",
         form(
             ("path",),
             path=PATH,
-            line_offset={"type": "integer", "minimum": 1, "description": "The first line, from 1."},
-            n_lines={"type": "integer", "minimum": 1, "maximum": 2_000, "description": "How many lines."},
+            line_offset={"type": "integer", "description": "The first line, from 1; -100 for the last hundred."},
+            n_lines={"type": "integer", "minimum": 1, "description": "How many lines, 1000 at most."},
         ),
         given.lines_inward,
         given.lines_outward,
@@ -84,6 +81,7 @@ ROWS = (
         "Look at an image (PNG, JPEG, GIF or WebP), or watch a video (MP4, WebM, MOV, MKV, AVI) where you can take it.",
         form(("path",), path=PATH),
         *_PATH,
+        came.media,
     ),
     Spelling(
         "WriteFile",
@@ -112,15 +110,23 @@ ROWS = (
     Spelling(
         "Glob",
         "glob",
-        "Find files by a glob, such as src/**/*.py. Ignored files are left out.",
-        form(("pattern",), pattern=words("The glob."), directory=words("Where to search; the working directory.")),
-        *_GLOB,
+        "Find files and directories by a glob, such as *.md or src/**/*.py, read from the directory on. With ** at its "
+        "beginning it looks everywhere and leaves out ignored files.",
+        form(
+            ("pattern",),
+            pattern=words("The glob."),
+            directory=words("Where to search; the working directory."),
+            include_dirs=flag("Find directories, too; yes unless said."),
+        ),
+        given.glob_inward,
+        given.glob_outward,
+        came.found,
     ),
     Spelling(
         "Grep",
         "grep",
-        "Search files for a regular expression in ripgrep's syntax, line by line. Ignored and binary files are left "
-        "out.",
+        "Search files for a regular expression in ripgrep's syntax. Ignored files are left out unless you say "
+        "otherwise, binary ones always.",
         form(
             ("pattern",),
             pattern=words("The regular expression."),
@@ -136,20 +142,24 @@ ROWS = (
                 "-B": {**NUMBER, "description": "Lines to show before each match."},
                 "-C": {**NUMBER, "description": "Lines to show before and after each match."},
                 "-i": flag("Upper and lower case are the same."),
-                "-n": flag("Lines are numbered, whatever is said here."),
+                "-n": flag("Lines are numbered; yes unless said."),
             },
             type=words("Only files of a type, such as py, rust, ts."),
-            head_limit={**NUMBER, "description": "The most lines or files to show."},
+            head_limit={**NUMBER, "description": "The most matches or files to show; 250 unless said, 0 for 1000."},
+            offset={**NUMBER, "description": "Matches or files to leave out at the beginning."},
+            multiline=flag("The expression may go over several lines, . standing for their ends, too."),
+            include_ignored=flag("Search ignored files, too."),
         ),
         given.grep_inward,
         given.grep_outward,
+        came.grep,
     ),
     Spelling(
         "SetTodoList",
         "todo",
-        "Write down the steps of the work and where each stands, as a whole list each time.",
+        "Write down the steps of the work and where each stands, as a whole list each time. Without todos it tells "
+        "what is on the list.",
         form(
-            ("todos",),
             todos={
                 "type": "array",
                 "items": form(
@@ -195,24 +205,32 @@ ROWS = (
         "Agent",
         "task",
         "Give a piece of work to a subagent and wait for its report. It sees nothing of this thread, so its prompt "
-        "must hold everything it needs to know, and what to report. Several calls at once work side by side.",
+        "must hold everything it needs to know, and what to report. Several calls at once work side by side. With "
+        "run_in_background you go on while it works and are told of its end; look at it with TaskOutput, end it with "
+        "TaskStop; your turn ends after it.",
         form(
             ("description", "prompt"),
             description=words("The work in three to five words."),
             prompt=words("The whole task."),
-            subagent_type=words("Which agent does it; coder if left out."),
+            subagent_type=words(
+                "Which agent does it: `coder`, `explore` (finds things out and changes nothing), `plan` (makes a plan "
+                "and changes nothing) or another one that is named above; coder if left out."
+            ),
             resume=words("The id of a subagent that worked for you before."),
+            run_in_background=flag("Return at once; it works on beside you."),
         ),
         given.task_inward,
         given.task_outward,
+        came.agent,
     ),
     Spelling(
         "TaskOutput",
         "shell_output",
-        "What a command in the background has written since you last asked, and whether it still runs.",
+        "What a command in the background has written since you last asked, and whether it still runs; or how a "
+        "subagent in the background stands, and what it says.",
         form(
             ("task_id",),
-            task_id=words("As Shell gave it."),
+            task_id=words("As Shell or Agent gave it."),
             block=flag("Wait for its end first."),
             timeout={**NUMBER, "maximum": 60, "description": "Seconds to wait at most."},
         ),
@@ -222,9 +240,17 @@ ROWS = (
     Spelling(
         "TaskStop",
         "shell_stop",
-        "End a command in the background, with everything it started.",
-        form(("task_id",), task_id=words("As Shell gave it.")),
+        "End a command in the background, with everything it started, or a subagent in the background.",
+        form(("task_id",), task_id=words("As Shell or Agent gave it.")),
         *_STOP,
+    ),
+    Spelling(
+        "TaskList",
+        "background_list",
+        "List the commands and subagents that go on in the background, by the ids that TaskOutput and TaskStop take.",
+        form(active_only=flag("Only what still goes on; true unless said.")),
+        given.tasks_inward,
+        given.tasks_outward,
     ),
     Spelling("FetchURL", "web_fetch", "Fetch a public web page as text.", form(("url",), url=words("https.")), *_FETCH),
     Spelling(
@@ -244,12 +270,15 @@ ROWS = (
         "Enter plan mode, where nothing is changed: for work that is large, unclear or hard to undo. It ends when the "
         "person agrees to the plan you put forward with ExitPlanMode.",
         form(),
-        told=came.plan,
+        *given.renamed({}),
+        came.plan,
     ),
     Spelling(
         "ExitPlanMode",
         "exit_plan_mode",
         "In plan mode, show the person your plan and ask them to agree.",
         form(("plan",), plan=words("The whole plan, as Markdown.")),
+        *given.renamed({"plan": "plan"}),
+        came.planned,
     ),
 )

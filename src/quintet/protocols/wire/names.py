@@ -29,10 +29,13 @@ STOP = (
 )
 GO_ON = "The tool call is rejected by the user. User feedback: "
 DENIED = "The person denied this call: "  # how the engine begins what it tells of words that came with a no
+GOES_ON = "goes on in the background"  # how the tool begins its note of a command that is not waited for
 VERBS = {"WriteFile": "Write file", "StrReplaceFile": "Edit file"}
 _SILENT = frozenset({"WriteFile", "StrReplaceFile"})  # say everything in their message
 _OURS = frozenset({"diff", "shell", "answers", "task"})  # blocks that Kimi's clients do not draw in a result
-_NOTHING = "(no output)"
+_NOTHING = {"Shell": "(no output)", "Glob": "No file fits.", "Grep": "No match."}
+# What they found is in their output and how much in their message; a block in place of both would hide them.
+_BLOCKLESS = frozenset({"ReadFile", "Glob", "Grep", "FetchURL", "SearchWeb"})
 
 
 class Shown(Struct, frozen=True):
@@ -74,7 +77,8 @@ class Names:
         description = asked.title[:1].upper() + asked.title[1:]
         if asked.command:
             blocks = [display.shell(asked.command), *blocks]
-            description = f"Run command `{asked.command}`"
+            goes_on = any(note.startswith(GOES_ON) for note in asked.notes)
+            description = f"Run {'background ' if goes_on else ''}command `{asked.command}`"
         elif sender in VERBS and asked.paths:
             description = f"{VERBS[sender]} `{asked.paths[0]}`"
         if not blocks:
@@ -90,7 +94,8 @@ class Names:
             return _rejected(body)
         if body.text.startswith(missing := f"Tool `{body.name}` not found"):
             return ToolReturnValue(True, "", missing, [display.brief(missing)])
-        blocks = [display.known(block) for block in body.display if block.get("type") not in _OURS]
+        unshown = _OURS | {"brief"} if name in _BLOCKLESS and body.status is ResultStatus.OK else _OURS
+        blocks = [display.known(block) for block in body.display if block.get("type") not in unshown]
         blocks += _tasks(body) + display.diffs(body.diff, body.changed_files)
         if body.status is not ResultStatus.OK:
             said = body.message.rstrip("…")
@@ -99,7 +104,7 @@ class Names:
             return ToolReturnValue(
                 True, "" if only_words else output(body), message, blocks or [display.brief(body.message)]
             )
-        silent = name in _SILENT or body.text == _NOTHING
+        silent = name in _SILENT or body.text == _NOTHING.get(name)
         return ToolReturnValue(False, "" if silent else output(body), body.message, blocks)
 
 
@@ -112,7 +117,7 @@ def _rejected(body: ToolResult) -> ToolReturnValue:
 def _tasks(body: ToolResult) -> list[display.Block]:
     """A command that goes on in the background."""
     return [
-        display.task(str(block["task"]), str(block.get("command", "")))
+        display.task(str(block["task"]), str(block.get("description") or block.get("command", "")))
         for block in body.display
         if block.get("type") == "shell" and block.get("task")
     ]

@@ -17,4 +17,5 @@ async def ask_again(connection: Connection[Client]) -> None:
     for asked in await house.interactions.pending(thread.root):
         turn = await house.feed.journal.turn(asked.turn)
         if isinstance(asked.request, Approval) and turn.runner == house.feed.journal.owner:
-            await requests.ask(asked_of(asked, house.names))
+            task = turn.thread if turn.background else ""
+            await requests.ask(asked_of(asked, house.names, task, task=task))

@@ -57,6 +57,10 @@ class Running:
                 return done
             await self.fits()
             parts = self._said or await core_parts(self._input, house.fetch)
+            if called is None and house.repeats:
+                from quintet.protocols.wire.flowing import run_again  # few clients ask for that
+
+                return await run_again(self, tuple(parts))
             return result_of(await self.turn(parts, self.client.starter()))
         finally:
             self.begun.set()
@@ -123,8 +127,7 @@ class Running:
                 await self.client.house.turns.cancel(self._turn.id, ME)
 
     async def tell(self, kind: str, payload: Any) -> None:
-        self._count(kind)
-        if self.client.gate.lets(kind):
+        if self._count(kind) and self.client.gate.lets(kind):
             await self._connection.notify("event", Message(kind, payload))
 
     async def text(self, words: str) -> None:
@@ -209,10 +212,13 @@ class Running:
         raise asyncio.CancelledError  # the feed was closed: the process ends
 
     def _shown(self, out: Message, finished: TurnFinished | None) -> list[Message]:
-        self._count(out.type)
+        if not self._count(out.type):
+            return []
         if finished is not None and out.type == "TurnEnd":
             return [out]
-        return for_client(out, self.client.gate) if not self._knows(out.payload) else []
+        if self._knows(out.payload):
+            return []
+        return for_client(out, self.client.gate, cancelled=self._cancelled)
 
     async def _turn_to(self, out: Asked | Settled) -> None:
         await self._flush()  # in their order
@@ -225,10 +231,15 @@ class Running:
         together, self._together = self._together, []
         await self._connection.notify_all("event", together)
 
-    def _count(self, kind: str) -> None:
-        if kind in ("TurnBegin", "TurnEnd"):
-            self._told = True
-            self._open = max(self._open + (1 if kind == "TurnBegin" else -1), 0)
+    def _count(self, kind: str) -> bool:
+        """Whether the client can be told so; not all know of a turn within another."""
+        if kind not in ("TurnBegin", "TurnEnd"):
+            return True
+        begins = kind == "TurnBegin"
+        within = self._open > (0 if begins else 1)
+        self._told = True
+        self._open = max(self._open + (1 if begins else -1), 0)
+        return not (within and self.client.gate.ends_once())
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""

@@ -13,6 +13,7 @@ from quintet.domain.grant import Grant, Subject
 from quintet.domain.thread import Thread
 from quintet.domain.tool import Effect
 from quintet.domain.turn import TurnState
+from quintet.protocols.wire.kimi_arguments import agent_type
 from quintet.protocols.wire.names import ACTIONS
 
 _NEW_STATE: dict[str, Any] = {
@@ -70,7 +71,7 @@ _STATUS = {TurnState.DONE: "completed", TurnState.FAILED: "failed", None: "idle"
 
 def meta(thread: Thread, ended: TurnState | None) -> dict[str, Any]:
     """Of a subagent, whose last turn ended so."""
-    begun, agent = thread.created_ms / 1000, thread.settings.agent
+    begun, agent = thread.created_ms / 1000, agent_type(thread.settings.agent)
     return {
         "agent_id": thread.id,
         "subagent_type": agent,

@@ -12,6 +12,7 @@ from quintet.domain.event import Event, ThreadUpdated, TurnQueued
 from quintet.domain.ports import Journal
 from quintet.domain.turn import Turn
 from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
+from quintet.protocols.wire.kimi_arguments import agent_type
 from quintet.protocols.wire.models import Message, SubagentEvent, UserInput
 
 _UNWRAPPED = frozenset({"ApprovalResponse"})
@@ -78,8 +79,11 @@ class Tree:
             agent = (await self._journal.thread(turn.thread)).settings.agent
         except NotFound:
             agent = ""  # deleted meanwhile
+        agent = agent_type(agent)
         mode = self.projection.plan_mode  # what is planned above is not done below
-        projection = self._make(said_by_user(turn.parts), self._options, turn.thread, agent, plan_mode=mode)
+        task = turn.thread if turn.background else self._branches[turn.for_turn].projection.task
+        given = (said_by_user(turn.parts), self._options, turn.thread, agent)
+        projection = self._make(*given, plan_mode=mode, task=task)
         return _Branch(projection, turn.for_turn, turn.for_call, agent, turn.thread)
 
     def _wrapped(self, entry: Out, branch: _Branch) -> Out:

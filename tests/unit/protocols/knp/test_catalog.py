@@ -47,11 +47,12 @@ def test_agents_are_the_built_in_ones_then_the_persons_own(configured: Knp) -> N
     agents = configured.get("/agents")["agents"]
     assert [(a["id"], a["name"]) for a in agents] == [
         ("coder", "Coder"),
+        ("explorer", "Explorer"),
         ("planner", "Planner"),
         ("reviewer", "Reviewer"),
     ]
-    assert agents[2]["description"] == "Looks at changes."
-    assert agents[2]["model"] == {"provider": "talk", "modelId": "scripted"}
+    assert agents[3]["description"] == "Looks at changes."
+    assert agents[3]["model"] == {"provider": "talk", "modelId": "scripted"}
     assert "model" not in agents[0]
 
 

@@ -171,11 +171,11 @@ def test_what_happens_between_the_last_page_and_going_live_is_not_lost(
     server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thread = new_thread(server, tmp_path)
-    read = server.app.journal.events
+    read = server.app.journal.events_of
     times = []
 
-    async def then_something_happens(after: int, **more: Any) -> Any:
-        page = await read(after, **more)
+    async def then_something_happens(project: str, after: int, **more: Any) -> Any:
+        page = await read(project, after, **more)
         if not times:
             times.append(after)
             await server.app.feed.append([Draft(ThreadUpdated(title="meanwhile"), thread.id)])
@@ -185,7 +185,7 @@ def test_what_happens_between_the_last_page_and_going_live_is_not_lost(
                     await asyncio.sleep(0.001)
         return page
 
-    monkeypatch.setattr(server.app.journal, "events", then_something_happens)
+    monkeypatch.setattr(server.app.journal, "events_of", then_something_happens)
     with server.stream("/events?after=0") as stream:
         assert stream.until("thread.updated")["data"]["thread"]["title"] == "meanwhile"
         rename(server, thread, "later")

@@ -126,8 +126,32 @@ def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(knp: Knp) -> None:
         file.write(b"strange\n")
     shown = "/\ufffd weird.txt"
     assert shown in [e["path"] for e in knp.get("/files")["entries"]]
-    assert knp.get("/files/search?query=weird")["results"] == [{"path": shown, "type": "file"}]
+    assert knp.get("/files/search?query=weird")["results"] == [{"path": shown, "type": "file", "readable": False}]
     assert knp.get("/files/grep?pattern=strange")["matches"][0]["path"] == shown
+
+
+@pytest.mark.req("knp:K33")
+@pytest.mark.parametrize("name", [b"two\nlines", b"bell\x07", b"no\xfftext"])
+def test_a_name_that_cannot_be_asked_for_is_listed_and_says_so(knp: Knp, name: bytes) -> None:
+    made = os.path.join(os.fsencode(knp.project), b"odd", name)
+    os.makedirs(os.path.dirname(made), exist_ok=True)
+    with open(made, "w") as file:
+        file.write("x")
+    try:
+        (listed,) = knp.get("/files?path=/odd")["entries"]
+        assert listed == {
+            "name": name.decode(errors="replace"),
+            "path": f"/odd/{name.decode(errors='replace')}",
+            "type": "file",
+            "ignored": False,
+            "readable": False,
+        }
+        (found,) = knp.get("/files/search?query=odd/&type=file")["results"]
+        assert found["readable"] is False
+        status, _ = knp.refused("GET", f"/files/content?path={quote(listed['path'])}")
+        assert status in (400, 404)
+    finally:
+        os.unlink(made)
 
 
 @pytest.mark.req("knp:K34")

@@ -135,6 +135,30 @@ def test_bodies_that_are_malformed_are_refused(server: Running, route: Route) ->
             assert reply.json["error"]["code"] == "invalid_request", (body[:40], reply)
 
 
+@pytest.mark.parametrize("route", TAKE_BODIES, ids=lambda route: route.name)
+def test_a_field_that_nobody_knows_is_refused_and_named(server: Running, route: Route) -> None:
+    reply = server.ask(route.verb, path_of(route), {"agentID": "x"})
+    assert (reply.status, reply.json["error"]["code"]) == (400, "invalid_request"), reply
+    assert "`agentID`" in reply.json["error"]["message"]
+    assert msgspec.json.schema(route.body)["$defs"][route.body.__name__]["additionalProperties"] is False
+
+
+ONE_COUNTS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-Kernl-Namespace")
+
+
+@pytest.mark.req("security:S3")
+@pytest.mark.parametrize("name", ONE_COUNTS)
+def test_a_header_of_which_one_counts_is_not_sent_twice(server: Running, name: str) -> None:
+    right = f"Bearer {server.token}"
+    headers = "".join(f"{header}: {right}\r\n" for header in {"Authorization", name})
+    for line in ("GET /threads", "POST /threads", "GET /health", "GET /nothing"):
+        head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: close\r\n{headers}"
+        for other in ("nonsense", right):
+            answer = server.send(f"{head}{name.lower()}: {other}\r\n\r\n".encode())
+            assert answer.startswith(b"HTTP/1.1 400 "), answer[:200]
+            assert f"header {name.lower()} was".encode() in answer
+
+
 @pytest.mark.req("security:S14")
 @each_route
 def test_a_body_over_the_limit_is_refused_without_being_read(server: Running, route: Route) -> None:

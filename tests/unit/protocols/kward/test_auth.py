@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
 
+from quintet.journal.clock import SystemClock
+from quintet.providers.oauth import OAuthClient
+from quintet.serving.kward_accounts import KwardAccounts
+from quintet.workspace.mirror_files import DiskMirrorFiles
+from quintet.workspace.settings_file import SettingsFile
 from tests.fakes.kward_desk import Desk, Message, desk
 from tests.fakes.oauth_server import ACCESS, ACCOUNT, REFRESH, oauth_server
+from tests.fakes.waiting import soon
 
 KEY = "sk-or-0123456789abcdef"
 Patch = pytest.MonkeyPatch
@@ -218,3 +226,35 @@ async def test_a_token_that_is_about_to_end_is_renewed_before_a_turn(tmp_path: P
         assert (kept["tokens"]["access_token"], kept["account_id"]) == (f"{ACCESS}2", ACCOUNT)
         await client.turn("again", session)
         assert [asked["grant_type"] for asked in server.asked] == ["refresh_token"]
+
+
+ENDED = {"tokens": {"access_token": "old", "refresh_token": REFRESH}, "expires_at": "2020-01-01T00:00:00Z"}
+
+
+async def test_who_logs_out_while_a_token_is_renewed_stays_logged_out(tmp_path: Path, monkeypatch: Patch) -> None:
+    async with oauth_server() as server, desk(tmp_path, monkeypatch, oauth=server.url) as client:
+        client.kward.mkdir()
+        file = client.kward / "auth.json"
+        for left in (None, ENDED | {"tokens": {"access_token": "another", "refresh_token": "of another login"}}):
+            file.write_text(json.dumps(ENDED))
+            server.meanwhile = file.unlink if left is None else partial(file.write_text, json.dumps(left))
+            server.asked.clear()
+            await client.turn("hello")
+            assert [asked["grant_type"] for asked in server.asked] == ["refresh_token"]
+            assert (json.loads(file.read_text()) if file.exists() else None) == left
+
+
+async def test_a_renewal_is_not_cut_off_and_is_one_for_all_who_wait(tmp_path: Path) -> None:
+    """The provider may have put the old token out of force already."""
+    async with oauth_server() as server:
+        files = DiskMirrorFiles(str(tmp_path / "run"))
+        settings, auth = (SettingsFile(str(tmp_path / name), files) for name in ("config.json", "auth.json"))
+        (tmp_path / "auth.json").write_text(json.dumps(ENDED))
+        accounts = KwardAccounts(settings, auth, {}, SystemClock(), OAuthClient(server.url))
+        stopped, waits = (asyncio.ensure_future(accounts.renew()) for _ in range(2))
+        server.meanwhile = stopped.cancel
+        await soon(waits)
+        assert stopped.cancelled()
+        assert (await auth.read())["tokens"]["access_token"] == f"{ACCESS}2"
+        assert len(server.asked) == 1
+        await accounts.close()

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from quintet.domain.errors import NotConfigured, ProviderFailed
 from quintet.domain.notice import End, Notice, of_background
+from quintet.domain.tool import Effect
+from quintet.domain.turn import Mode
 from quintet.engine.notices import Notices
-from tests.fakes.engine import Process
-from tests.fakes.providers import Gate, GatedProvider, call, text
-from tests.fakes.tools import SlowTool
+from quintet.tools.task import TaskTool
+from tests.fakes.engine import House, Process
+from tests.fakes.family import Family
+from tests.fakes.family import process as make_process
+from tests.fakes.providers import Gate, GatedProvider, Line, call, text
+from tests.fakes.tools import FakeTool, SlowTool
 from tests.fakes.waiting import soon
 from tests.fakes.wire_client import kinds, payloads, spoken
+from tests.fakes.wire_peer import Peer
 from tests.unit.protocols.wire.conftest import Connect
 
 TURN = ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd", "reply"]
@@ -188,3 +197,70 @@ async def test_a_cancel_ends_a_side_question_before_the_turn_ends(connect: Conne
     assert [k for k in kinds(heard) if k != "reply"] == ["TurnBegin", "BtwBegin", "BtwEnd", "TurnEnd"]
     assert heard[-1]["result"] == {"status": "cancelled"}
     assert kinds(await peer.prompt()) == TURN
+
+
+def background(agent: str = "worker") -> list[Line]:
+    given = {"description": "work", "prompt": "do it", "agent": agent, "background": True}
+    return call("task", json.dumps(given), "t1")
+
+
+@pytest.mark.req("wire:N5", "wire:S108")
+async def test_a_subagent_in_the_background_asks_by_its_own_name_and_its_end_is_a_notification(tmp_path: Path) -> None:
+    house = House("memory", tmp_path)
+    one = await make_process(house, "worker")
+    tool = FakeTool("shell", effect=Effect.EXECUTE)
+    worker = GatedProvider(call("shell", '{"command": "ls"}', "c1"), text("the report"))
+    boss = GatedProvider(background(), text("I wait"), text("the end"))
+    peer = Peer(one, Family(boss, worker=worker), [tool, TaskTool()])
+    await peer.initialize()
+    await peer.begin()
+    (*heard, asked) = await peer.hears("ApprovalRequest")
+    (child,) = await one.threads.children(peer.thread)
+    request = asked["params"]["payload"]
+    assert (request["source_kind"], request["source_id"], request["agent_id"], request["subagent_type"]) == (
+        "background_agent",
+        child.id,
+        child.id,
+        "worker",
+    )
+    await peer.answer(asked, response="approve")
+    heard += await peer.reply("p")
+    assert tool.count == 1
+    own = [k for k in kinds(heard) if k not in ("SubagentEvent", "ContentPart", "StatusUpdate", "ApprovalResponse")]
+    assert own[own.index("ToolResult") :] == [
+        "ToolResult",
+        "StepBegin",
+        "Notification",
+        "StepBegin",
+        "TurnEnd",
+        "reply",
+    ]
+    (told,) = payloads(heard, "Notification")
+    assert (told["type"], told["source_id"], told["payload"]["task_kind"]) == ("task.completed", child.id, "agent")
+    assert payloads(heard, "ToolResult")[0]["tool_call_id"] == "t1"
+    await peer.close()
+    await house.close()
+
+
+@pytest.mark.req("wire:S108")
+async def test_what_one_in_the_background_waits_for_is_asked_again_by_its_name(tmp_path: Path) -> None:
+    """Of a turn that another client of this process began."""
+    house = House("memory", tmp_path)
+    one = await make_process(house, "worker")
+    tool = FakeTool("shell", effect=Effect.EXECUTE)
+    worker = GatedProvider(call("shell", '{"command": "ls"}', "c1"), text("the report"))
+    family = Family(GatedProvider(text("hello"), background(), text("I wait")), worker=worker)
+    peer = Peer(one, family, [tool, TaskTool()])
+    await peer.prompt()
+    started = await family.start(one, peer.thread, [tool], mode=Mode.ASK)
+    await one.asked(peer.thread)
+    await peer.initialize()
+    (*_, asked) = await peer.hears("ApprovalRequest")
+    (child,) = await one.threads.children(peer.thread)
+    assert asked["params"]["payload"]["source_kind"] == "background_agent"
+    assert asked["params"]["payload"]["source_id"] == child.id
+    await peer.answer(asked, response="approve")
+    await one.ended(started.turn.id)
+    assert tool.count == 1
+    await peer.close()
+    await house.close()

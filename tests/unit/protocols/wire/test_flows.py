@@ -87,6 +87,18 @@ async def test_each_node_is_told_as_a_turn_within_the_prompts_own(connect: Conne
 
 
 @pytest.mark.req("wire:S115")
+async def test_a_client_of_1_2_which_ends_at_the_first_end_is_told_of_one_turn(connect: Connect) -> None:
+    for gated, turns in ((True, 1), (False, 3)):
+        peer = connect(GatedProvider(text("one"), text("two")), house=house(*TWO), gated=gated)
+        await peer.call("initialize", protocol_version="1.2")
+        heard = await peer.prompt("/flow:mine")
+        assert kinds(heard).count("TurnBegin") == kinds(heard).count("TurnEnd") == turns
+        assert (kinds(heard)[0], kinds(heard)[-2:]) == ("TurnBegin", ["TurnEnd", "reply"])
+        assert spoken(heard) == "onetwo"
+        assert heard[-1]["result"] == FINISHED
+
+
+@pytest.mark.req("wire:S115")
 async def test_a_missing_or_wrong_choice_is_asked_for_again_and_the_right_one_leads_on(connect: Connect) -> None:
     answers = ("work 1", "hm", "<choice>maybe</choice>", "<choice>no</choice>", "work 2", "<choice>yes</choice>")
     peer = connect(GatedProvider(*map(text, answers)), house=house(*DECIDES))
@@ -361,3 +373,39 @@ async def test_a_content_that_changed_since_is_not_asked_about_and_not_run(conne
     assert "It has changed since it was called." in spoken(heard)
     assert payloads(heard, "ApprovalRequest") == []
     assert provider.requests == []
+
+
+def choosing(word: str) -> Any:
+    return text(f"so far <choice>{word}</choice>")
+
+
+@pytest.mark.req("wire:S28")
+async def test_a_client_that_wants_it_has_each_prompt_given_again_until_the_model_is_done(connect: Connect) -> None:
+    provider = GatedProvider(text("one"), choosing("CONTINUE"), choosing("STOP"))
+    peer = connect(provider, house={"repeats": -1})
+    heard = await peer.prompt("build it")
+    assert heard[-1]["result"] == FINISHED
+    assert kinds(heard) == ["TurnBegin", *STEP * 3, "TurnEnd", "reply"]
+    assert inputs(heard)[:2] == ["build it", "build it"]
+    assert all(said.startswith("build it\n") and "STOP" in said for said in inputs(heard)[2:])
+    assert kinds(await peer.prompt("/help")) == ["TurnBegin", "ContentPart", "TurnEnd", "reply"]
+
+
+@pytest.mark.req("wire:S28", "wire:S38")
+async def test_a_prompt_is_given_again_no_more_often_than_the_client_says(connect: Connect) -> None:
+    provider = GatedProvider(text("one"), choosing("CONTINUE"), choosing("CONTINUE"))
+    heard = await connect(provider, house={"repeats": 1}).prompt("build it")
+    assert heard[-1]["result"] == {"status": "max_steps_reached", "steps": 2}
+    assert len(provider.requests) == 2
+
+
+async def test_what_is_no_text_in_a_prompt_is_given_the_first_time(connect: Connect) -> None:
+    provider = GatedProvider(text("one"), choosing("STOP"))
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    heard = await connect(provider, known={"vision": True}, house={"repeats": 2}).prompt(
+        [{"type": "text", "text": "look"}, image]
+    )
+    assert heard[-1]["result"] == FINISHED
+    first = provider.requests[0].items[-1].body
+    assert isinstance(first, UserMessage)
+    assert [type(part).__name__ for part in first.parts] == ["TextPart", "ImagePart"]

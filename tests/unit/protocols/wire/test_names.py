@@ -20,6 +20,7 @@ from quintet.protocols.wire.kimi_tools import ROWS
 from quintet.protocols.wire.names import Names
 from quintet.tools.builtin import builtin_tools
 from quintet.tools.shell_profile import confined_note
+from quintet.tools.task import TaskTool
 from quintet.workspace.diffs import unified_diff
 from quintet.workspace.web.search_settings import SearchSettings
 from tests.fakes.engine import Process
@@ -30,15 +31,53 @@ from tests.unit.protocols.wire.conftest import Connect
 
 # Calls as Kimi's models make them, and what our tools get.
 CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("Shell", {"command": "ls"}, {"command": "ls"}),
+    ("Shell", {"command": "ls"}, {"command": "ls", "timeout_s": 60}),
     ("Shell", {"command": "ls", "timeout": 5}, {"command": "ls", "timeout_s": 5}),
-    ("Shell", {"command": "ls", "run_in_background": True}, {"command": "ls", "background": True}),
-    ("ReadFile", {"path": "a", "line_offset": 3, "n_lines": 2}, {"path": "a", "from_line": 3, "lines": 2}),
+    (
+        "Shell",
+        {"command": "ls", "run_in_background": True, "description": "lists", "timeout": 900},
+        {"command": "ls", "background": True, "description": "lists", "timeout_s": 900},
+    ),
+    (
+        "ReadFile",
+        {"path": "a", "line_offset": 3, "n_lines": 2},
+        {"path": "a", "from_line": 3, "lines": 2, "numbered": True},
+    ),
+    ("ReadFile", {"path": "a", "line_offset": -5}, {"path": "a", "from_line": -5, "lines": 1000, "numbered": True}),
+    ("TaskList", {"active_only": False}, {"all": True}),
+    (
+        "Agent",
+        {"description": "d", "prompt": "p", "run_in_background": True},
+        {"description": "d", "prompt": "p", "background": True},
+    ),
     ("WriteFile", {"path": "a", "content": "x"}, {"path": "a", "content": "x"}),
     ("WriteFile", {"path": "a", "content": "x", "mode": "append"}, {"path": "a", "content": "x", "append": True}),
-    ("Glob", {"pattern": "*.py", "directory": "src"}, {"pattern": "*.py", "path": "src"}),
-    ("Grep", {"pattern": "x", "output_mode": "content", "-C": 2}, {"pattern": "x", "output": "content", "context": 2}),
-    ("Grep", {"pattern": "x", "output_mode": "files_with_matches"}, {"pattern": "x", "output": "files"}),
+    (
+        "Glob",
+        {"pattern": "*.py", "directory": "src"},
+        {"pattern": "./*.py", "path": "src", "directories": True, "ignored": True, "limit": 1000},
+    ),
+    (
+        "Glob",
+        {"pattern": "**/*.py", "include_dirs": False},
+        {"pattern": "**/*.py", "directories": False, "ignored": False, "limit": 1000},
+    ),
+    (
+        "Grep",
+        {"pattern": "x", "output_mode": "content", "-C": 2},
+        {"pattern": "x", "output": "content", "context": 2, "limit": 250},
+    ),
+    (
+        "Grep",
+        {"pattern": "x", "output_mode": "files_with_matches"},
+        {"pattern": "x", "output": "files", "limit": 250, "sort": "mtime"},
+    ),
+    (
+        "Grep",
+        {"pattern": "x", "output_mode": "count_matches", "offset": 3, "multiline": True, "include_ignored": True},
+        {"pattern": "x", "output": "occurrences", "limit": 250, "skip": 3, "multiline": True, "ignored": True},
+    ),
+    ("SetTodoList", {}, {}),
     ("SetTodoList", {"todos": [{"title": "x", "status": "done"}]}, {"todos": [{"text": "x", "status": "done"}]}),
     ("Agent", {"description": "d", "prompt": "p"}, {"description": "d", "prompt": "p"}),
     ("TaskOutput", {"task_id": "x"}, {"id": "x"}),
@@ -48,18 +87,24 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("EnterPlanMode", {}, {}),
     ("ExitPlanMode", {"plan": "first"}, {"plan": "first"}),
 ]
+FILES: dict[str, Any] = {"pattern": "x", "output": "files", "limit": 250, "sort": "mtime"}
 # What may also be said, and is taken for the same; or goes only one way.
 INWARD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("Shell", {"command": "ls", "description": "lists", "timeout": None}, {"command": "ls"}),
-    ("Glob", {"pattern": "*", "include_dirs": True}, {"pattern": "*"}),
-    ("Grep", {"pattern": "x", "-A": 1, "-B": 3, "-n": True}, {"pattern": "x", "output": "files", "context": 3}),
-    ("Grep", {"pattern": "x", "type": "rust"}, {"pattern": "x", "output": "files", "glob": "*.rs"}),
+    ("Shell", {"command": "ls", "timeout": None}, {"command": "ls", "timeout_s": 60}),
+    ("ReadFile", {"path": "a", "n_lines": 5000}, {"path": "a", "lines": 1000, "numbered": True}),
     (
         "Grep",
-        {"pattern": "x", "type": "zig", "-i": True},
-        {"pattern": "x", "output": "files", "glob": "*.zig", "ignore_case": True},
+        {"pattern": "x", "output_mode": "content", "-A": 1, "-B": 30, "-n": False},
+        {"pattern": "x", "output": "content", "after": 1, "before": 20, "numbers": False, "limit": 250},
     ),
-    ("Grep", {"pattern": "x", "head_limit": 0}, {"pattern": "x", "output": "files", "limit": 1000}),
+    ("Grep", {"pattern": "x", "type": "rust"}, {**FILES, "glob": "*.rs"}),
+    ("Grep", {"pattern": "x", "type": "zig", "-i": True}, {**FILES, "glob": "*.zig", "ignore_case": True}),
+    ("Grep", {"pattern": "x", "head_limit": 0}, {**FILES, "limit": 1000}),
+    (
+        "Agent",
+        {"description": "d", "prompt": "p", "subagent_type": "explore"},
+        {"description": "d", "prompt": "p", "agent": "explorer"},
+    ),
     ("ReadMediaFile", {"path": "a.png"}, {"path": "a.png"}),
     ("TaskOutput", {"task_id": "x", "block": True, "timeout": 90}, {"id": "x", "wait_s": 60}),
     (
@@ -84,15 +129,15 @@ INWARD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
 ]
 REFUSED = [
-    ("Shell", {"command": "ls", "shell": "zsh"}, "no argument `shell`"),
-    ("ReadFile", {"path": "a", "line_offset": -5}, "counts from 1"),
+    ("Shell", {"command": ""}, "cannot be empty"),
+    ("Shell", {"command": "ls", "timeout": 301}, "300s"),
+    ("Shell", {"command": "ls", "run_in_background": True}, "description is required"),
+    ("ReadFile", {"path": "a", "line_offset": 0}, "cannot be 0"),
+    ("ReadFile", {"path": "a", "line_offset": -1001}, "cannot be less than -1000"),
     ("WriteFile", {"path": "a", "content": "", "mode": "sideways"}, "overwrite"),
     ("StrReplaceFile", {"path": "a", "edit": "x"}, "one object"),
-    ("StrReplaceFile", {"path": "a", "edit": {"old": "x", "new": "y", "how": 1}}, "no argument `how`"),
-    ("Grep", {"pattern": "x", "multiline": True}, "multiline"),
     ("Grep", {"pattern": "x", "output_mode": "all"}, "output_mode"),
-    ("SetTodoList", {}, "`todos` must be a list"),
-    ("Agent", {"description": "d", "prompt": "p", "run_in_background": True}, "run_in_background"),
+    ("SetTodoList", {"todos": "x"}, "`todos` must be a list"),
 ]
 
 
@@ -135,7 +180,7 @@ def test_arguments_become_those_of_our_tools_and_fit_the_form_that_is_offered(
 ) -> None:
     assert row(name).inward(theirs) == own
     fits = fastjsonschema.compile(row(name).parameters)
-    offered = {k: v for k, v in theirs.items() if v is not None and k != "include_dirs"}
+    offered = {k: v for k, v in theirs.items() if v is not None}
     if offered.get("timeout", 0) <= 60 or name != "TaskOutput":
         fits(offered)
 
@@ -163,6 +208,12 @@ async def test_our_tools_take_what_they_are_given(
     assert prepared.title
 
 
+@pytest.mark.req("wire:T2")
+@pytest.mark.parametrize(("name", "theirs", "own"), CALLS + INWARD)
+def test_an_argument_nobody_knows_counts_for_nothing(name: str, theirs: dict[str, Any], own: dict[str, Any]) -> None:
+    assert row(name).inward({**theirs, "nobody_knows": 1}) == own
+
+
 def test_a_call_made_elsewhere_is_shown_under_kimis_name() -> None:
     names = Names()
     assert names.call("read", '{"path": "a", "from_line": 2}') == ("ReadFile", '{"path":"a","line_offset":2}')
@@ -188,10 +239,9 @@ def test_what_goes_on_in_the_background_is_a_task() -> None:
     shown = ({"type": "shell", "command": "serve", "task": "b1"},)
     outcome = kimi_results.shell(ToolOutcome("As b1; see shell_output.", display=shown), Prepared("", {}))
     value = result("Shell", outcome)
-    assert value.display == [
-        {"type": "background_task", "task_id": "b1", "kind": "bash", "status": "running", "description": "serve"}
-    ]
-    assert (value.output, value.message) == ("As b1; see TaskOutput.", "Background task started")
+    task = {"type": "background_task", "task_id": "b1", "kind": "bash", "status": "running", "description": "serve"}
+    assert value.display == [display.brief("Started b1"), task]
+    assert (value.output, value.message) == ("As b1; see TaskOutput.", "Background task started.")
 
 
 def result(name: str, outcome: ToolOutcome, *, rejected: bool = False) -> Any:
@@ -220,8 +270,9 @@ def test_no_output_is_an_empty_one_and_an_error_says_why_in_its_message() -> Non
 
 
 def test_how_to_read_on_is_said_with_kimis_argument() -> None:
-    text = "a\n[lines 1-1 of a file of 9 bytes; read on with from_line=2]"
-    assert "line_offset=2" in kimi_results.read(ToolOutcome(text), Prepared("", {})).text
+    facts = {"first": 1, "lines": 1, "total": 9, "cut": [], "full": False}
+    text = "a\n[lines 1-1 of 9; read on with from_line=2]"
+    assert "line_offset=2" in kimi_results.read(ToolOutcome(text, facts=facts), Prepared("", {})).text
     assert kimi_results.read(ToolOutcome("from_line=2"), Prepared("", {})).text == "from_line=2"
 
 
@@ -255,6 +306,16 @@ def test_only_what_is_unusual_about_a_command_is_noted() -> None:
     assert shown(usual, "NOT SANDBOXED") == [command, display.brief("NOT SANDBOXED")]
 
 
+@pytest.mark.req("wire:T5", "wire:S50")
+async def test_a_command_for_the_background_is_asked_for_as_one(ours: tuple[Tool, ...], tmp_path: Path) -> None:
+    tool = next(tool for tool in Names().tools(ours) if tool.spec.name == "Shell")
+    given = {"command": "serve", "run_in_background": True, "description": "serves"}
+    prepared = await tool.prepare(given, CallScope(str(tmp_path), confine=Confine.OFF))
+    asked = Approval("shell", prepared.title, prepared.command, notes=prepared.notes, effect=Effect.EXECUTE)
+    shown = Names().approval(asked)
+    assert (shown.action, shown.description) == ("run command", "Run background command `serve`")
+
+
 @pytest.mark.req("wire:S50")
 def test_a_plan_is_shown_whole_before_somebody_agrees() -> None:
     names = Names()
@@ -285,4 +346,22 @@ async def test_a_thread_begun_on_wire_goes_on_elsewhere(connect: Connect, proces
     await process.run(peer.thread, model, [tool])
     made = await process.bodies(peer.thread, ToolCall)
     assert [tool_of(one) for one in made] == ["shell", "shell"]
-    assert tool.ran == [{"command": "ls"}, {"command": "ls"}]
+    assert tool.ran == [{"command": "ls", "timeout_s": 60}, {"command": "ls"}]
+
+
+@pytest.mark.req("wire:T7")
+@pytest.mark.parametrize(("theirs", "own"), [("explore", "explorer"), ("plan", "planner"), ("coder", "coder")])
+async def test_kimis_types_of_subagents_are_ours_and_told_by_their_own_names(
+    connect: Connect, theirs: str, own: str
+) -> None:
+    given = f'{{"description": "d", "prompt": "p", "subagent_type": "{theirs}"}}'
+    model = GatedProvider(call("Agent", given, "t1"), text("found"), text("done"))
+    peer = connect(model, [TaskTool()])
+    heard = await peer.prompt()
+    inner = payloads(heard, "SubagentEvent")
+    assert {said["subagent_type"] for said in inner} == {theirs}
+    assert payloads(heard, "ToolResult")[0]["return_value"]["is_error"] is False
+    child = (await peer.process.journal.thread(inner[0]["agent_id"])).settings
+    assert child.agent == own
+    (offered,) = model.requests[0].tools
+    assert theirs in offered.parameters["properties"]["subagent_type"]["description"]

@@ -267,6 +267,26 @@ async def test_a_directory_that_is_added_is_worked_in_asked_about_shown_and_kept
 
 
 @pytest.mark.req("wire:S28", "security:S16")
+async def test_exports_and_imports_reach_what_was_added_and_no_further(start: Start, tmp_path: Path) -> None:
+    peer = await start()
+    (beside := tmp_path / "beside").mkdir()
+    (beside / "notes").write_text("the cellar is wet")
+    (tmp_path / "secret").write_text("no")
+    (beside / "way").symlink_to(tmp_path / "secret")
+    await peer.prompt("say hello")
+    assert "Imported" not in spoken(await peer.prompt(f"/import {beside}/notes"))
+    await peer.prompt(f"/add-dir {beside}")
+    assert "Imported" in spoken(await peer.prompt(f"/import {beside}/notes"))
+    assert "Exported" in spoken(await peer.prompt(f"/export {beside}/told.md"))
+    assert "the cellar is wet" in (beside / "told.md").read_text()
+    for path in (beside / "way", beside / ".." / "secret"):
+        assert "Imported" not in spoken(await peer.prompt(f"/import {path}")), path
+    for path in (beside / "way", beside / ".." / "out.md", beside / ".git" / "config"):
+        assert "Exported" not in spoken(await peer.prompt(f"/export {path}")), path
+    assert not (tmp_path / "out.md").exists()
+
+
+@pytest.mark.req("wire:S28", "security:S16")
 async def test_what_cannot_be_added_is_told_and_a_file_adds_nothing(start: Start, tmp_path: Path) -> None:
     beside, script = working_in(tmp_path)
     peer = await start(script)

@@ -127,6 +127,28 @@ async def test_a_cancel_is_answered_first_closes_the_stream_and_harms_nothing_af
 
 
 @pytest.mark.req("wire:S32", "wire:S34")
+@pytest.mark.parametrize(("version", "told"), [("1.2", ["TurnEnd"]), ("1.7", ["ToolResult", "TurnEnd"])])
+async def test_a_client_of_1_2_that_cancels_a_call_is_told_of_the_end_alone(
+    connect: Connect, version: str, told: list[str]
+) -> None:
+    at_work = Gate()
+
+    async def work(prepared: Any, context: Any) -> Any:
+        await at_work.pass_through()
+
+    peer = connect(GatedProvider(call("look"), text("again")), [FakeTool("look", work)])
+    await peer.call("initialize", protocol_version=version)
+    await peer.begin("first")
+    await at_work.stopped()
+    await peer.send(id="x", method="cancel")
+    heard = await peer.reply("p")
+    behind = next(place for place, message in enumerate(heard) if message.get("id") == "x") + 1
+    assert kinds(heard[behind:]) == [*told, "reply"]
+    assert heard[-1]["result"] == {"status": "cancelled"}
+    assert spoken(await peer.prompt("second")) == "again"
+
+
+@pytest.mark.req("wire:S32", "wire:S34")
 async def test_a_cancel_sent_together_with_the_prompt_finds_it(connect: Connect) -> None:
     peer = connect(GatedProvider([Gate()]))
     lines = [
@@ -309,7 +331,7 @@ def assembled(heard: list[dict[str, Any]]) -> dict[str, str]:
     return calls
 
 
-@pytest.mark.req("wire:S66")
+@pytest.mark.req("wire:S66", "wire:T1")
 async def test_a_call_is_told_when_the_model_begins_it(connect: Connect) -> None:
     gate = Gate()
     chunks = [ToolStart("c1", "look"), gate, ToolInput("c1", '{"a"'), ToolInput("c1", ": 1}")]
@@ -323,7 +345,15 @@ async def test_a_call_is_told_when_the_model_begins_it(connect: Connect) -> None
     assert "".join(p["arguments_part"] for p in payloads(heard, "ToolCallPart")) == '{"a": 1}'
 
 
-@pytest.mark.req("wire:S66", "wire:S104")
+@pytest.mark.req("wire:T1")
+@pytest.mark.parametrize(("called", "shown"), [("ReadMediaFile", "ReadMediaFile"), ("read", "ReadFile")])
+async def test_a_call_that_is_told_early_has_the_name_it_is_known_by(connect: Connect, called: str, shown: str) -> None:
+    chunks = [ToolStart("c1", called), ToolInput("c1", '{"path": "a"}'), FinishChunk(Finish.TOOL_CALLS)]
+    heard = await connect(GatedProvider(chunks, text("end")), [FakeTool("read")]).prompt()
+    assert payloads(heard, "ToolCall")[0]["function"] == {"name": shown, "arguments": None}
+
+
+@pytest.mark.req("wire:S66", "wire:S104", "wire:T1")
 async def test_arguments_that_come_with_their_call_are_told_with_it(connect: Connect) -> None:
     peer = connect(GatedProvider(call("look", '{"a": 1}'), text("end")), [FakeTool("look")])
     heard = await peer.prompt()
