@@ -107,7 +107,8 @@ class Running:
         house = self.client.house
         thread = await house.thread()
         starter = self.client.starter()
-        finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
+        compact, busy = house.turns.compact, WhenBusy.REJECT
+        finished = await self._run(thread, lambda: compact(thread.id, starter, wishes, when_busy=busy))
         return wire.PromptResult("finished") if needless(finished) else result_of(finished)
 
     async def aside(self, question: str) -> wire.PromptResult:

@@ -73,6 +73,7 @@ async def test_what_was_heard_is_told_again_merged_and_counted_as_often_as_asked
     # The client answers what it is told again; nobody waits for that.
     await peer.answer(next(m for m in told if m.get("method") == "request"), **OPENED)
     assert await peer.call("replay") == told
+    assert len(await peer.process.journal.turns(peer.thread)) == 2
     assert len(model.requests) == 4
 
 

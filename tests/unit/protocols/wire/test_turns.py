@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -20,13 +21,16 @@ from quintet.domain.model import (
     Usage,
     UsageChunk,
 )
+from quintet.domain.ports import ToolContext
+from quintet.domain.tool import Prepared, ToolOutcome
 from quintet.domain.turn import Mode
 from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.errors import errors
 from quintet.protocols.wire.names import Names
-from tests.fakes.engine import Process
+from tests.fakes.engine import ME, Process
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool
+from tests.fakes.waiting import soon
 from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.unit.protocols.wire.conftest import Connect
 
@@ -391,19 +395,50 @@ async def test_a_call_without_arguments_and_its_result_are_told(connect: Connect
 
 
 @pytest.mark.req("wire:S29")
-async def test_a_turn_of_another_protocol_is_in_the_way_and_is_not_told_of(connect: Connect, process: Process) -> None:
+@pytest.mark.parametrize("said", ["go", "/compact", "/btw why?"])
+async def test_a_turn_of_another_protocol_is_in_the_way_and_is_not_told_of(
+    connect: Connect, process: Process, said: str
+) -> None:
     gate, thread = Gate(), await process.thread()
     other = GatedProvider([*text("theirs"), gate])
     started = await process.start(thread, other)
     peer = connect(GatedProvider(text("ours")), thread=thread)
     await gate.stopped()
-    heard = await peer.prompt()
+    heard = await peer.prompt(said)
     assert [m.get("id") for m in heard] == ["p"]
     assert heard[0]["error"] == {"code": -32000, "message": "An agent turn is already in progress", "data": None}
+    assert len(await process.journal.turns(thread)) == 1  # there is no queue
     gate.open()
     await process.ended(started.turn.id)
     assert await peer.quiet()
     assert spoken(await peer.prompt()) == "ours"
+
+
+@pytest.mark.req("wire:S29")
+async def test_a_turn_that_is_being_cancelled_is_waited_for_a_moment(connect: Connect, process: Process) -> None:
+    begun, closing, free = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def holds(prepared: Prepared, context: ToolContext) -> ToolOutcome:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closing.set()
+            await free.wait()
+        return ToolOutcome("never")
+
+    thread = await process.thread()
+    started = await process.start(thread, GatedProvider(call("hold")), [FakeTool("hold", holds)])
+    await soon(begun.wait())
+    cancelling = asyncio.ensure_future(process.turns.cancel(started.turn.id, ME))
+    await soon(closing.wait())
+    peer = connect(GatedProvider(text("ours")), thread=thread)
+    await peer.begin()
+    assert await peer.quiet()  # neither refused nor begun
+    free.set()
+    heard = await peer.reply("p")
+    assert (spoken(heard), heard[-1].get("result")) == ("ours", {"status": "finished"})
+    await soon(cancelling)
 
 
 def test_every_error_of_the_engine_has_a_code() -> None:
