@@ -33,7 +33,9 @@ def write_export(
         replace(directory, name, lambda passing: write_new(directory, passing, lines, 0o600), only_new=not force)
     except FileExistsError:
         words = f"{place.shown} exists already; nothing was overwritten."
-        next_step = "Name another file, or say that this one may be replaced (--force)."
+        # Within a root it is a client's word, which has no way to say that.
+        replaced = "" if root else ", or say that this one may be replaced (--force)"
+        next_step = f"Name another file{replaced}."
         raise Invalid(words, next_step=next_step) from None
     except OSError as error:
         raise _unwritable(place, error) from error
