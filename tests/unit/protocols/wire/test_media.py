@@ -53,6 +53,25 @@ HEARD = [
 ]
 
 
+@pytest.mark.req("wire:S46")
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [
+        *((kind, f"data:{kind}/x;base64,{data}") for kind in ("image", "video") for data in ("", "A", "====", "A=A=")),
+        ("image", "data:text/html;base64,AAAA"),
+        ("audio", "data:audio/wav,AAAA"),
+    ],
+)
+async def test_what_no_server_could_read_is_refused_before_it_is_part_of_the_thread(
+    connect: Connect, kind: str, url: str
+) -> None:
+    model = GatedProvider()
+    peer = connect(model, known={"vision": True, "audio": True, "video": True})
+    (reply,) = await peer.prompt([part(kind, url)])
+    assert reply["error"]["code"] == -32602
+    assert model.requests == []
+
+
 @pytest.mark.req("wire:S23", "wire:S91")
 async def test_sound_and_videos_of_one_prompt_reach_the_model_and_are_told_again(connect: Connect) -> None:
     model = GatedProvider()
