@@ -75,8 +75,9 @@ class Gate:
 
     def nests(self) -> bool:
         """Whether a turn can be told within another. TurnEnd was new in 1.2: the Go SDK, which declares that, takes the
-        first for the last, and a second TurnBegin ends the program it is part of."""
-        return not self._shut or self._version != SINCE["TurnEnd"]
+        first for the last, and a second TurnBegin ends the program it is part of. A client older than that knows no
+        end that could set two turns apart."""
+        return not self._shut or self._version > SINCE["TurnEnd"]
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -157,6 +157,7 @@ class Running:
     ) -> TurnFinished:
         house = self.client.house
         with house.feed.follow(root=thread.root) as events:
+            self.client.own_plan_changes = 0  # what was changed before is not among these events
             started = await start()
             self._connection.background(house.use)
             self._turn = started.turn

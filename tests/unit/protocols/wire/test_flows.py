@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from quintet.domain.errors import Invalid, ProviderFailed
+from quintet.domain.event import ThreadUpdated
 from quintet.domain.item import UserMessage, text_of
 from quintet.domain.ports import Journal
 from quintet.domain.tool import CallScope, Effect, Prepared
@@ -30,6 +31,19 @@ FINISHED = {"status": "finished"}
 STEP = ["TurnBegin", "StepBegin", "ContentPart", "StatusUpdate", "TurnEnd"]
 TWO = ("BEGIN --> A[first] --> B[second] --> END",)
 DECIDES = ("BEGIN --> A[work] --> B{done?}", "B -->|yes| END", "B -->|no| A")
+
+
+@pytest.fixture
+def connect(connect: Connect) -> Connect:
+    """Clients of today, unless they say otherwise: `known_as=None` are those that never say who they are."""
+
+    def make(*given: Any, known_as: str | None = "1.10", **options: Any) -> Peer:
+        peer = connect(*given, **options)
+        if known_as is not None:
+            peer.connection.state.gate.declared(known_as)
+        return peer
+
+    return make
 
 
 def house(*lines: str, **more: Any) -> dict[str, Any]:
@@ -87,10 +101,12 @@ async def test_each_node_is_told_as_a_turn_within_the_prompts_own(connect: Conne
 
 
 @pytest.mark.req("wire:S115")
-async def test_a_client_of_1_2_which_ends_at_the_first_end_is_told_of_one_turn(connect: Connect) -> None:
+@pytest.mark.parametrize("version", [None, "1.1", "1.2", "nonsense"])
+async def test_a_client_that_cannot_tell_two_turns_apart_is_told_of_one(connect: Connect, version: str | None) -> None:
     for gated, turns in ((True, 1), (False, 3)):
-        peer = connect(GatedProvider(text("one"), text("two")), house=house(*TWO), gated=gated)
-        await peer.call("initialize", protocol_version="1.2")
+        peer = connect(GatedProvider(text("one"), text("two")), house=house(*TWO), gated=gated, known_as=None)
+        if version:
+            await peer.call("initialize", protocol_version=version)
         heard = await peer.prompt("/flow:mine")
         assert kinds(heard).count("TurnBegin") == kinds(heard).count("TurnEnd") == turns
         assert (kinds(heard)[0], kinds(heard)[-2:]) == ("TurnBegin", ["TurnEnd", "reply"])
@@ -194,6 +210,24 @@ async def test_a_steer_between_two_nodes_waits_for_the_next(connect: Connect, mo
     second.open()
     assert (await peer.reply("p"))[-1]["result"] == FINISHED
     assert given(provider) == ["first", "second", "gently"]
+
+
+@pytest.mark.req("wire:S82")
+async def test_plan_mode_changed_between_two_nodes_hides_no_later_change_from_the_client(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, second = between(monkeypatch), Gate()
+    peer = connect(GatedProvider(text("one"), [*text("two"), second]), house=house(*TWO))
+    await peer.initialize()
+    await peer.begin("/flow:mine")
+    await gate.stopped()
+    assert (await peer.ask("set_plan_mode", enabled=True))["result"]["plan_mode"] is True
+    gate.open()
+    await second.stopped()
+    await process.threads.configure(peer.thread, ThreadUpdated(plan_mode=False))
+    second.open()
+    told = [update["plan_mode"] for update in payloads(await peer.reply("p"), "StatusUpdate")]
+    assert told == [False, False]  # the change itself, then the end of the step
 
 
 @pytest.mark.req("wire:S115")
