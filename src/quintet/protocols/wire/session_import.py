@@ -58,8 +58,9 @@ def _bodies(line: _Line, names: dict[str, str]) -> list[it.Body]:
         return []  # the program's own notes
     parts = _parts(line.content)
     match line.role:
-        case "user" | "system":
-            return [it.UserMessage(tuple(map(_core, parts)) or (it.TextPart(""),))]
+        case "user" | "system" as role:
+            notice = "brought" if role == "system" else ""  # which nobody has said
+            return [it.UserMessage(tuple(map(_core, parts)) or (it.TextPart(""),), notice=notice)]
         case "assistant":
             calls = [it.ToolCall(c.id, c.function.name, c.function.arguments or "{}") for c in line.tool_calls or ()]
             names.update((call.call_id, call.name) for call in calls)
