@@ -222,6 +222,15 @@ async def test_the_sdk_lists_reads_and_forks_the_sessions_it_finds_on_disk(tmp_p
     assert came["deleted"] is True
 
 
+def test_a_plan_is_put_forward_and_agreed_to_without_anything_the_sdk_cannot_read(tmp_path: Path) -> None:
+    calls = ("EnterPlanMode {}", 'ExitPlanMode {"plan": "paint it"}')
+    plans = "scope: turn\n" + "".join(f"tool_call: {call}\n---\n" for call in calls) + 'text: "done"\n'
+    (turn,) = sdk(tmp_path, plans).play("talk", say=["go"])["turns"]
+    (asked,) = all_of(turn, "ApprovalRequest")
+    assert "paint it" in json.dumps(asked["display"])
+    assert said(turn) == "done"
+
+
 @pytest.mark.req("wire:N1", "wire:S94")
 def test_the_sdk_forks_behind_a_turn_in_which_something_in_the_background_ended(tmp_path: Path) -> None:
     forking, session = Sdk(tmp_path, tmp_path / "home"), str(uuid.uuid4())
