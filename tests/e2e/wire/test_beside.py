@@ -27,7 +27,7 @@ def posted(tmp_path: Path) -> str:
 
 def read_by_the_model(tmp_path: Path) -> list[str]:
     rows = lines(tmp_path, "context.jsonl")
-    return [r["content"] for r in rows if r["role"] == "user" and "notice of Quintet" in str(r["content"])]
+    return [r["content"] for r in rows if r["role"] == "system" and "notice of Quintet" in str(r["content"])]
 
 
 @pytest.mark.req("wire:N1", "mechanisms:M2.notices")

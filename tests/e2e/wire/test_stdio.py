@@ -220,6 +220,9 @@ def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_pa
         (["--wire", "--continue"], b"Start without --continue"),
         (["--wire", "--add-dir", "/etc"], b"cannot be added"),
         (["--wire", "--add-dir", "/none/such"], b"is no directory"),
+        (["--wire", "--add-dir="], b"--add-dir is empty"),
+        (["--skills-dir=", "--wire"], b"--skills-dir is empty"),
+        (["--wire", "--max-ralph-iterations", "x"], b"must be a whole number, -1 or more"),
     ],
 )
 def test_what_is_no_way_to_start_it_says_so(words: list[str], said: bytes, tmp_path: Path) -> None:

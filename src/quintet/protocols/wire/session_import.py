@@ -47,7 +47,7 @@ def bodies(data: bytes) -> list[it.Body]:
         if text.strip():
             try:
                 found += _bodies(msgspec.json.decode(text, type=_Line), names)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise Invalid(f"Line {number} cannot be read: {error}.") from None
             except Invalid as error:
                 raise Invalid(f"Line {number} cannot be taken: {error.message}") from None
@@ -59,8 +59,9 @@ def _bodies(line: _Line, names: dict[str, str]) -> list[it.Body]:
         return []  # the program's own notes
     parts = _parts(line.content)
     match line.role:
-        case "user" | "system":
-            return [it.UserMessage(tuple(map(_core, parts)) or (it.TextPart(""),))]
+        case "user" | "system" as role:
+            notice = "brought" if role == "system" else ""  # which nobody has said
+            return [it.UserMessage(tuple(map(_core, parts)) or (it.TextPart(""),), notice=notice)]
         case "assistant":
             calls = [it.ToolCall(c.id, c.function.name, c.function.arguments or "{}") for c in line.tool_calls or ()]
             names.update((call.call_id, call.name) for call in calls)
@@ -98,13 +99,21 @@ def _parts(content: Any) -> list[wire.ContentPart]:
 
 
 def _core(part: wire.ContentPart) -> it.Part:
-    """What lies elsewhere is named in its place: nothing is fetched for a file."""
+    """What lies elsewhere, or cannot be read, is named in its place: nothing is fetched for a file, and one bad part
+    does not cost the rest."""
     match part:
         case wire.TextPart(text=text) | wire.ThinkPart(think=text):
             return it.TextPart(text)
         case _:
             kind, url = url_of(part)
-            return held(kind, url) or it.TextPart(it.named(it.MediaPart(kind, url.url)))
+            return _held(kind, url) or it.TextPart(it.named(it.MediaPart(kind, url.url)))
+
+
+def _held(kind: it.MediaKind, url: wire.Url) -> it.Media | None:
+    try:
+        return held(kind, url)
+    except Invalid:
+        return None
 
 
 def _said(parts: list[wire.ContentPart]) -> list[it.Body]:

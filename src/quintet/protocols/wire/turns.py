@@ -32,7 +32,6 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
     client = call.state
     running = Running(client, call.connection, params.user_input)
     with client.busy(running):
-        client.own_plan_changes = 0
         try:
             result = await played(running)
         except Exception as failure:
@@ -111,7 +110,7 @@ async def set_plan_mode(call: Call[Client], params: wire.PlanModeParams) -> wire
     try:
         await client.house.threads.configure(thread.id, ThreadUpdated(plan_mode=params.enabled))
     except BaseException:
-        client.own_plan_changes -= counted  # nothing has changed, so nothing will be told
+        client.own_plan_changes = max(0, client.own_plan_changes - counted)  # nothing has changed, nothing will be told
         raise
     await call.notify("event", wire.Message("StatusUpdate", wire.PlanUpdate(plan_mode=params.enabled)))
     return wire.PlanModeResult(params.enabled)

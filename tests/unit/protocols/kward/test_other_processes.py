@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.event import AsideAnswered, Event
 from quintet.domain.interaction import Verdict
 from quintet.domain.turn import TurnState
 from quintet.engine.interactions import Answer
+from quintet.engine.subscription import Subscription
 from quintet.tools.ask_user import AskUserTool
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.kward_peer import Message, Peer, is_event, kinds, payloads
@@ -52,6 +54,12 @@ def thread(peer: Peer, session: Message) -> str:
 async def queued(peer: Peer) -> str:
     """The id of the turn that the client hears of next."""
     return (await peer.until(lambda m: is_event(m, "", "turnQueued")))[-1]["params"]["turnId"]  # type: ignore[no-any-return]
+
+
+async def answered(events: Subscription) -> None:
+    async for event in events:
+        if isinstance(event, Event) and isinstance(event.payload, AsideAnswered):
+            return
 
 
 def turns(peer: Peer) -> set[str]:
@@ -173,6 +181,28 @@ async def test_a_session_opened_in_the_middle_is_told_what_its_transcript_lacks(
     for client in (peer, late):
         (own,) = turns(client)
         assert (await client.finished(own))[-1]["payload"]["status"] == "completed"
+
+
+@pytest.mark.req("kward:O3")
+async def test_words_of_a_step_are_told_also_where_a_question_beside_it_was_answered(
+    connect: Connect, other: Process
+) -> None:
+    first = connect()
+    session = await first.session(name="shared")
+    shared = thread(first, session)
+    await first.ok("sessions/close", sessionId=session["id"])
+    gate = Gate()
+    started = await other.start(shared, GatedProvider([*text("half "), gate, *text("done")], text("because")))
+    await gate.stopped()
+    with other.feed.follow(root=shared) as events:
+        await other.turns.ask_beside(shared, "why?")
+        await soon(answered(events))
+    peer = connect()
+    await peer.ok("sessions/resume", path=session["path"])
+    turn = await queued(peer)
+    assert await peer.hears("assistantDelta", turn) == {"delta": "half "}
+    gate.open()
+    await other.ended(started.turn.id)
 
 
 @pytest.mark.req("kward:O1", "kward:O4")
