@@ -58,7 +58,9 @@ async def _obey(client: Client, view: AttachedView, typed: Typed, thread: str) -
                 await client.abort(thread)
             elif line.strip() and not thread:
                 raise Invalid(
-                    "There is nobody to say this to.", next_step="Attach to one thread: quintet attach THREAD."
+                    "There is nobody to say this to.",
+                    next_step="A request is answered with allow, deny, always or never. "
+                    "To talk, attach to one thread: quintet attach THREAD.",
                 )
             elif line.strip():
                 await client.run(thread, line.strip(), detach=True)
