@@ -26,6 +26,7 @@ class MediaKind(StrEnum):
 class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
     attached: Attached | None = None
+    typed: str = ""  # by the person, where that stands for all text of the message: a command and its words
 
 
 class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
@@ -166,8 +167,21 @@ def spoken(parts: Iterable[Part]) -> str:
     return "\n".join(p.text for p in parts if isinstance(p, TextPart) and p.attached is None)
 
 
+def typed(parts: Sequence[Part]) -> str:
+    """What the person typed, where the model was given something else for it."""
+    return parts[0].typed if parts and isinstance(parts[0], TextPart) else ""
+
+
+def as_typed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """As the person gave them: a command in place of what the model was given for it."""
+    words = typed(parts)
+    return (TextPart(words), *(p for p in parts if not isinstance(p, TextPart))) if words else parts
+
+
 def shown(parts: Sequence[Part]) -> str:
     """What was said, for people: what was attached is named and not told."""
+    if words := typed(parts):
+        return words
     files = [f"[attached: {p.attached.name or 'data'}]" for p in parts if isinstance(p, TextPart) and p.attached]
     # What has a name of its own comes behind a text that says it.
     nameless = [named(p) for p in parts if not isinstance(p, TextPart) and not (p.attached and p.attached.name)]

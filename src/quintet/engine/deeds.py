@@ -76,7 +76,7 @@ class Deeds:
             whence, parts = f"the file {what}", await self._disk.read(what, thread, model)
         else:
             whence, parts = f"another thread, {what}", (await self._said_in(other, thread),)
-        told = TextPart(TAKEN_IN.format(whence=whence))
+        told = TextPart(TAKEN_IN.format(whence=whence), typed=f"/import {words.strip()}")
         await self._threads.extend(thread.id, [UserMessage((told, *parts))])
         await self._feed.mirror(thread.id)
         size = sum(len(part.text) for part in parts if isinstance(part, TextPart))

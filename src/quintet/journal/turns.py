@@ -11,7 +11,7 @@ from quintet.domain.command import Outcome
 from quintet.domain.errors import Busy, NotFound, TurnOver
 from quintet.domain.event import Draft, Event
 from quintet.domain.ids import new_id
-from quintet.domain.item import Item, UserMessage, text_of
+from quintet.domain.item import Item, UserMessage, text_of, typed
 from quintet.domain.ports import Enqueued
 from quintet.domain.thread import title_from
 from quintet.domain.turn import ClientKey, Lease, Mode, Turn, TurnState
@@ -87,7 +87,7 @@ def _add_input(tx: Transaction, turn: Turn) -> None:
     row = turn_row(tx, turn.id)
     tx.rows.save_turn(replace(row, turn=replace(row.turn, parts=()), input_ordinal=added.payload.item.ordinal))
     here = tx.thread(turn.thread)
-    title = title_from(text_of(body))
+    title = title_from(typed(turn.parts) or text_of(body))
     if title and not here.title and not here.title_final:
         emit(tx, ev.ThreadUpdated(title=title), turn.thread, turn.id)
 

@@ -48,7 +48,7 @@ class Message(Struct, frozen=True):
         """The words of it, without thoughts."""
         match self.bodies[0]:
             case it.UserMessage(parts=parts):
-                return "\n".join(part.text for part in parts if isinstance(part, it.TextPart))
+                return it.typed(parts) or "\n".join(part.text for part in parts if isinstance(part, it.TextPart))
             case it.ToolResult() as result:
                 return normal.text_of(result)
             case it.Summary(text=text):

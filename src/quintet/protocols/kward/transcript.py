@@ -45,7 +45,7 @@ def normalized(message: Message) -> Given:
 
 def _parts(body: it.Body) -> list[Given]:
     assert isinstance(body, it.UserMessage)
-    return [normal.part_of(part) for part in body.parts]
+    return [normal.part_of(part) for part in it.as_typed(body.parts)]
 
 
 def _assistant(message: Message) -> Given:

@@ -49,7 +49,7 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
             told = PluginTurn(call.connection, session, *plugin)
             await told.queue()
             return Reply(told.told(), then=told.play)
-        parts: tuple[Part, ...] = (TextPart(await _said(house, cwd, params.input)), *pictures)
+        parts: tuple[Part, ...] = (await _said(house, cwd, params.input), *pictures)
         steered = await _steered(client, session, parts, params.streaming_behavior)
         if steered is not None:
             return Reply(steered.told())
@@ -77,10 +77,12 @@ async def start(call: Call[Client], params: wire.StartParams) -> Reply[wire.Turn
         return Reply(running.told(), then=then)
 
 
-async def _said(house: House, cwd: str, text: str) -> str:
+async def _said(house: House, cwd: str, text: str) -> TextPart:
     """What the model is told: a prompt template or a skill in full, anything else as it is."""
     called = await meant(house, cwd, text)
-    return text if called is None or called.command is None else await called.command.input(called.words)
+    if called is None or called.command is None:
+        return TextPart(text)
+    return TextPart(await called.command.input(called.words), typed=text)
 
 
 async def _plugin(house: House, text: str) -> tuple[PluginCommand, str] | None:

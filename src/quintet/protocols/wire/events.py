@@ -297,6 +297,7 @@ def _text(text: str) -> Message:
 
 def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
     """A lone text as a string, else the parts."""
+    parts = it.as_typed(parts)
     if len(parts) == 1 and isinstance(parts[0], it.TextPart):
         return parts[0].text
     return [wire_part(part) for part in parts]

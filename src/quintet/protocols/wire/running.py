@@ -91,7 +91,7 @@ class Running:
 
     def says(self, words: str) -> None:
         """What the model is given in place of what the client sent."""
-        self._said = (TextPart(words),)
+        self._said = (TextPart(words, typed=plain_text(self._input)),)
 
     @property
     def typed(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.item import text_of
 from tests.fakes.kward_peer import Said, kinds, payloads
 from tests.fakes.kward_turns import image, transcript
 from tests.fakes.providers import Gate, GatedProvider, text
@@ -25,7 +26,9 @@ async def test_a_prompt_command_is_expanded_and_an_unknown_one_stays_as_it_is(co
     await peer.turn(session["id"], "/plan fix bug")
     await peer.turn(session["id"], "/unknown x")
     said = [m["content"][0]["text"] for m in await transcript(peer, session) if m["role"] == "user"]
-    assert said == ["Plan this: fix bug. Again: fix bug", "/unknown x"]
+    assert said == ["/plan fix bug", "/unknown x"]
+    given = [text_of(request.items[-1].body) for request in provider.requests]
+    assert given == ["Plan this: fix bug. Again: fix bug", "/unknown x"]
 
 
 @pytest.mark.req("kward:88")

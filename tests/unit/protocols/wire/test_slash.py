@@ -186,3 +186,4 @@ async def test_a_command_that_comes_and_goes_is_asked_for_its_words_when_it_is_c
     assert names[-1] == "skill:review"
     await peer.prompt("/skill:review the door")
     assert given(provider) == ["the skill, the door"]
+    assert payloads(await peer.call("replay"), "TurnBegin") == [{"user_input": "/skill:review the door"}]
