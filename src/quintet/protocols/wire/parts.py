@@ -28,6 +28,13 @@ def wire_part(part: Part) -> wire.ContentPart:
             return _media(part)
 
 
+def said_by_user(parts: tuple[Part, ...]) -> wire.UserInput:
+    """A lone text as a string, else the parts."""
+    if len(parts) == 1 and isinstance(parts[0], TextPart):
+        return parts[0].text
+    return [wire_part(part) for part in parts]
+
+
 def _media(part: MediaPart) -> wire.ContentPart:
     url = wire.Url(part.url, part.label or None)
     match part.kind:
