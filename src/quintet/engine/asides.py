@@ -10,11 +10,12 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from quintet.domain.errors import STORAGE_ERRORS, ErrorInfo, ProviderFailed, TurnOver, as_quintet_error
+from quintet.domain.errors import STORAGE_ERRORS, ErrorInfo, Overloaded, ProviderFailed, TurnOver, as_quintet_error
 from quintet.domain.event import AnyPayload, AsideAnswered, AsideAsked, StepFinished, StepRetried, StepStarted
 from quintet.domain.ids import new_id
 from quintet.domain.item import AssistantMessage, Body, Item, ResultStatus, ToolCall, ToolResult, named, user_text
 from quintet.domain.model import (
+    Chunk,
     Finish,
     FinishChunk,
     MediaChunk,
@@ -32,6 +33,7 @@ from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.storable import storable
 
+AT_ONCE = 8  # beside one turn: each has the model read the whole thread
 TRIES = 2  # a model that calls a tool is told that it cannot, once
 LONGEST = 100_000  # characters; a model that goes on beyond that repeats itself
 BESIDE = (
@@ -59,28 +61,40 @@ class Asides:
         self._spending = spending
         self.tasks: set[asyncio.Task[None]] = set()
         self._open: list[_Aside] = []
+        self._closed = False
 
     def begin(self, question: str) -> None:
-        """Beside the turn, which ends no sooner than this does; TurnOver when it ends already."""
-        if self._running.closing or self._running.stopped_as is not None:
+        """Beside the turn, which ends no sooner than this does; TurnOver when it ends already, Overloaded when as many
+        as may be are open."""
+        if self._closed or self._running.closing or self._running.stopped_as is not None:
             raise TurnOver("The turn had ended before this arrived.")
-        task = asyncio.get_running_loop().create_task(self._beside(question))
+        if len(self.tasks) >= AT_ONCE:
+            raise Overloaded(f"{AT_ONCE} questions are open beside this turn; ask again when one is answered.")
+        task = asyncio.get_running_loop().create_task(self._beside(self._opened(question)))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _beside(self, question: str) -> None:
-        with suppress(*STORAGE_ERRORS):  # the turn itself will run into that, and says it
-            await self.ask(question)
-
     async def ask(self, question: str) -> None:
         """To its end. A model that fails is an answer, too; only a store that fails is raised."""
-        aside = _Aside(self._feed, self._running, self._models, self._spending())
+        await self._put(self._opened(question))
+
+    def _opened(self, question: str) -> _Aside:
+        """From here on it is told, whatever happens."""
+        aside = _Aside(self._feed, self._running, self._models, self._spending(), question)
         self._open.append(aside)
-        await aside.put(question, self._request())
+        return aside
+
+    async def _beside(self, aside: _Aside) -> None:
+        with suppress(*STORAGE_ERRORS):  # the turn itself will run into that, and says it
+            await self._put(aside)
+
+    async def _put(self, aside: _Aside) -> None:
+        await aside.put(self._request())
         self._open.remove(aside)
 
     async def close(self) -> None:
         """The turn ends, and what is still asked with it."""
+        self._closed = True
         tasks = list(self.tasks)
         for task in tasks:
             task.cancel()
@@ -92,8 +106,9 @@ class Asides:
 
 
 class _Aside:
-    def __init__(self, feed: Feed, running: RunningTurn, models: Candidates, spending: Spending) -> None:
+    def __init__(self, feed: Feed, running: RunningTurn, models: Candidates, spending: Spending, question: str) -> None:
         self.id = new_id("asd")
+        self._question = question
         self._feed = feed
         self._lease = running.lease
         self._model, self._provider = models.model, models.provider
@@ -105,37 +120,33 @@ class _Aside:
 
     def _forget(self) -> None:
         self._pieces: list[str] = []
+        self._size = 0  # characters of words and calls
         self._calls: dict[str, tuple[str, list[str]]] = {}  # by call: the tool and its input
         self._usage: Usage | None = None
         self._finish: Finish | None = None
 
-    async def put(self, question: str, request: ModelRequest) -> None:
-        await self._feed.say(self._lease, AsideAsked(self.id, question))
+    async def put(self, request: ModelRequest) -> None:
+        await self._feed.say(self._lease, AsideAsked(self.id, self._question))
         self._begun = True
         ended: list[AnyPayload] = []
         try:
-            answered = AsideAnswered(self.id, await self._answer(question, request))
+            answered = AsideAnswered(self.id, await self._answer(request))
         except STORAGE_ERRORS:
             raise
         except Exception as error:
             told = as_quintet_error(error).info()
             ended = [self._finished(told)] if self._step else []
             answered = AsideAnswered(self.id, error=told)
-        self._step = ""
         await self._feed.say(self._lease, *ended, answered)
-        self._begun = False
 
     def cut_off(self, error: ErrorInfo | None) -> list[AnyPayload]:
-        if not self._begun:
-            return []
+        begun: list[AnyPayload] = [] if self._begun else [AsideAsked(self.id, self._question)]
         steps: list[AnyPayload] = [self._finished(error)] if self._step else []
-        return [
-            *steps,
-            AsideAnswered(self.id, error=error or TurnOver("The turn ended before the answer came.").info()),
-        ]
+        why = error or TurnOver("The turn ended before the answer came.").info()
+        return [*begun, *steps, AsideAnswered(self.id, error=why)]
 
-    async def _answer(self, question: str, request: ModelRequest) -> str:
-        items = (*request.items, self._item(user_text(BESIDE.format(question))))
+    async def _answer(self, request: ModelRequest) -> str:
+        items = (*request.items, self._item(user_text(BESIDE.format(self._question))))
         for _ in range(TRIES):
             await self._spending.allow(self._model)
             await self._stream(replace(request, items=items))
@@ -167,23 +178,8 @@ class _Aside:
         chunks = self._provider.stream(request)
         try:
             async for chunk in chunks:
-                match chunk:
-                    case TextChunk(text=text):
-                        self._pieces.append(text)
-                    case MediaChunk(part=part):
-                        self._pieces.append(named(part))
-                    case ToolStart(call_id=call_id, name=name):
-                        self._calls[call_id] = (storable(name), [])
-                    case ToolInput(call_id=call_id, text=text) if call_id in self._calls:
-                        self._calls[call_id][1].append(text)
-                    case UsageChunk(usage=usage):
-                        self._usage = usage
-                    case FinishChunk(reason=reason):
-                        self._finish = reason
-                    case RetryChunk(attempt=attempt, wait_s=wait_s, reason=why):
-                        self._forget()
-                        await self._feed.say(self._lease, StepRetried(step, attempt, wait_s, why))
-                if sum(map(len, self._pieces)) > LONGEST:
+                await self._take(step, chunk)
+                if self._size > LONGEST:
                     raise ProviderFailed(f"The answer did not end after {LONGEST:,} characters.", reason="runaway")
         finally:
             close = getattr(chunks, "aclose", None)
@@ -191,6 +187,28 @@ class _Aside:
                 await close()
         await self._feed.say(self._lease, self._finished())
         self._step = ""
+
+    async def _take(self, step: str, chunk: Chunk) -> None:
+        match chunk:
+            case TextChunk(text=text):
+                self._grow(self._pieces, text)
+            case MediaChunk(part=part):
+                self._grow(self._pieces, named(part))
+            case ToolStart(call_id=call_id, name=name):
+                self._calls[call_id] = (storable(name), [])
+            case ToolInput(call_id=call_id, text=text) if call_id in self._calls:
+                self._grow(self._calls[call_id][1], text)
+            case UsageChunk(usage=usage):
+                self._usage = usage
+            case FinishChunk(reason=reason):
+                self._finish = reason
+            case RetryChunk(attempt=attempt, wait_s=wait_s, reason=why):
+                self._forget()
+                await self._feed.say(self._lease, StepRetried(step, attempt, wait_s, why))
+
+    def _grow(self, pieces: list[str], text: str) -> None:
+        pieces.append(text)
+        self._size += len(text)
 
     def _finished(self, error: ErrorInfo | None = None) -> StepFinished:
         return StepFinished(self._step, 0, self._model, self._finish, self._usage, error)

@@ -110,7 +110,7 @@ class CallContext:
         return await self._subagents.look(self._running, thread, wait_s)
 
     async def children_at_work(self) -> Sequence[Report]:
-        return [await self._subagents.look(self._running, thread, 0.0) for thread in tuple(self._running.children)]
+        return await self._subagents.at_work(self._running)
 
     async def stop_child(self, thread: str) -> Report:
         return await self._subagents.stop(self._running, thread)

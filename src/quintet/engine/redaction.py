@@ -31,9 +31,7 @@ class Redactor:
     def __init__(self, values: Iterable[str]) -> None:
         self.forms = sorted({f for v in values if len(v) >= SHORTEST for f in _forms(v)}, key=len, reverse=True)
         self._text = re.compile("|".join(map(re.escape, self.forms))) if self.forms else None
-        escaped = {_json_inside(f) for f in self.forms}
-        joined = b"|".join(re.escape(e) for e in sorted(escaped, key=len, reverse=True))
-        self._json = re.compile(joined) if escaped else None
+        self._in_json = tuple({_json_inside(f) for f in self.forms})
         self._prefixes = {f[:n] for f in self.forms for n in range(HELD_FROM, len(f))}
         self._first = {f[0] for f in self.forms}
         beginnings = sorted({re.escape(f[:HELD_FROM]) for f in self.forms})
@@ -46,20 +44,22 @@ class Redactor:
         return self._text is None
 
     def text(self, text: str) -> str:
-        return self._text.sub(MASK, text) if self._text else text
+        # Looking for one value after the other is ten times faster than for any of them; and mostly there is none.
+        return self._text.sub(MASK, text) if self._text and any(form in text for form in self.forms) else text
 
     def struct(self, value: Struct) -> Struct:
         """The same struct with known values masked in its texts; the very same object if there are none.
 
         Only what people and models say is touched: not ids, tags and names, by which the engine finds things again.
         """
-        if self._json is None:
+        if self.idle:
             return value
         try:
-            if not self._json.search(msgspec.json.encode(value)):
-                return value
+            whole = msgspec.json.encode(value)
         except UnicodeEncodeError:
             return value  # no store takes it either
+        if not any(form in whole for form in self._in_json):
+            return value
         masked: Struct = self._walk(value, "")
         return masked
 

@@ -49,7 +49,7 @@ class RunningTurn:
         self.steers: deque[Command] = deque()  # accepted, not yet given to the model
         self.accepting = 0  # steers whose acceptance is being committed right now
         self.rests = False  # somebody said no and wants to speak next: no further step
-        self.children: dict[str, asyncio.Task[None]] = {}  # by thread: subagents at work in the background
+        self.children: dict[str, asyncio.Task[None]] = {}  # by their turn: subagents at work in the background
         self.had_children = False
         self.refused: Denied | None = None  # one of them wanted what ends the turn where nobody can be asked
         self.closing = False  # the last commit is under way: commands that come now are too late
@@ -57,6 +57,7 @@ class RunningTurn:
         self.stop_reason = ""
         self.moments = Moments(hooks, self)
         self.ask_beside: Callable[[str], None] | None = None  # begin an aside, once the turn is far enough for one
+        self.prepared = asyncio.Event()  # it can be asked beside its work, or never will be
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
 
@@ -146,7 +147,9 @@ class RunningTurn:
         return list(self.steers)
 
     async def one_of(self, tasks: Iterable[asyncio.Task[None]]) -> None:
-        """Until one of these is over, or a steer has been accepted meanwhile."""
+        """Until one of these is over, or a steer has been accepted meanwhile, also just before."""
+        if self.steers:
+            return
         self._steer_settled.clear()
         steered = asyncio.ensure_future(self._steer_settled.wait())
         try:
@@ -164,4 +167,5 @@ class RunningTurn:
     async def close(self) -> None:
         """From now on nothing is accepted; waits for what is being accepted."""
         self.closing = True
+        self.prepared.set()
         await self.next_steers()

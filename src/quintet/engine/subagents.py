@@ -86,18 +86,25 @@ class Subagents:
     async def look(self, above: RunningTurn, name: str, wait_s: float) -> Report:
         """How one of this thread's stands, also when it worked for an earlier turn."""
         child = await self._of(above.thread, name, "Its id is what `task` gave you.")
-        task = above.children.get(name)
-        if task is not None and wait_s:
-            await asyncio.wait((task,), timeout=wait_s)
         turns = await self._feed.journal.turns(child.id)
         if not turns:
             raise Invalid(f"{name} has done nothing yet.")
-        return await self._report(replace(child, last_ordinal=0), turns[-1])
+        turn = turns[-1]
+        task = above.children.get(turn.id)
+        if task is not None and wait_s:
+            await asyncio.wait((task,), timeout=wait_s)
+            turn = await self._feed.journal.turn(turn.id)
+        return await self._report(replace(child, last_ordinal=0), turn)
+
+    async def at_work(self, above: RunningTurn) -> list[Report]:
+        """Those in the background of this turn."""
+        turns = [await self._feed.journal.turn(turn) for turn in tuple(above.children)]
+        return [await self.look(above, thread, 0.0) for thread in dict.fromkeys(turn.thread for turn in turns)]
 
     async def stop(self, above: RunningTurn, name: str) -> Report:
         """End one that works in the background for this turn."""
         found = await self.look(above, name, 0.0)
-        task = above.children.get(name)
+        task = above.children.get(found.turn)
         if task is not None:
             await unbroken(self._runner.end_below(found.turn, TurnState.CANCELLED, "stopped by its caller"))
             await asyncio.wait((task,))
@@ -126,8 +133,8 @@ class Subagents:
     # --- in the background -----------------------------------------------------------------------------------------
     def _let_go(self, above: RunningTurn, child: Thread, turn: Turn) -> None:
         above.had_children = True
-        task = above.children[child.id] = asyncio.get_running_loop().create_task(self._beside(above, child, turn))
-        task.add_done_callback(lambda ended: above.children.pop(child.id, None))
+        task = above.children[turn.id] = asyncio.get_running_loop().create_task(self._beside(above, child, turn))
+        task.add_done_callback(lambda ended: above.children.pop(turn.id, None))
 
     async def _beside(self, above: RunningTurn, child: Thread, turn: Turn) -> None:
         """Its end is told by the commit that ends its turn; here it is only waited for."""

@@ -119,10 +119,19 @@ def _end_running(tx: Transaction, here: Thread, doubtful: set[str]) -> list[str]
         _add(tx, here.id, turn, item, body)
     unknown = _close_calls(tx, here.id, turn, events, items, _of_subagents(tx, here, turn, doubtful))
     _keep_steers(tx, here.id, turn, events)
+    _end_asides(tx, here.id, turn, events)
     deny_holding(tx, turn, "interrupted")
     settle_pending(tx, here.id, turn, Outcome.OWNER_GONE)
     end_turn(tx, interrupted(), here.id, turn)
     return unknown
+
+
+def _end_asides(tx: Transaction, thread: str, turn: str, events: Iterable[Event]) -> None:
+    """Questions beside it that were open: there is no answer."""
+    answered = {e.payload.id for e in events if isinstance(e.payload, ev.AsideAnswered)}
+    for event in events:
+        if isinstance(event.payload, ev.AsideAsked) and event.payload.id not in answered:
+            emit(tx, ev.AsideAnswered(event.payload.id, error=interrupted().error), thread, turn)
 
 
 def _add(tx: Transaction, thread: str, turn: str, item: str, body: Body) -> None:

@@ -144,10 +144,17 @@ def wire_house(app: App, flags: WireFlags) -> House:
 
 def _more_directories(app: App, flags: WireFlags, settings: ThreadSettings) -> tuple[str, ...] | None:
     """Those of the command line put to the thread's own; None where that is nothing new."""
+    if not flags.add_dirs:
+        return None
+    from quintet.engine.deeds import refuse_secret
+
     directories = settings.directories
     for path in flags.add_dirs:
         try:
-            directories = app.hands.guard.adding(path, settings.cwd, directories)
+            more = app.hands.guard.adding(path, settings.cwd, directories)
+            if more != directories:
+                refuse_secret(more[-1], app.feed.mask)
+            directories = more
         except Invalid as error:
             app.log.line(f"wire: --add-dir {path}: {error.line()}")
     return directories if directories != settings.directories else None
@@ -163,7 +170,7 @@ def _deeds(app: App, place: Place) -> Deeds:
 async def _fetched(app: App, address: str, kind: MediaKind) -> Media:
     from quintet.workspace.web.media import fetch_media
 
-    app.log.line(f"wire: the client named {kind} by its address, which is fetched: {shown_line(address)[:200]}")
+    app.log.line(f"wire: {kind} to be fetched for the client: {shown_line(address)[:200]}")
     return await fetch_media(address, kind)
 
 

@@ -56,7 +56,7 @@ class WireDisk:
 
         above, name = os.path.split(os.path.join(thread.settings.cwd, path))
         there = os.path.join(os.path.realpath(above), name)
-        standing = self._app.hands.guard.standing(thread.settings.directories)
+        standing = self._app.hands.guard.standing(thread.settings.directories, thread.settings.cwd)
         return next((place for place in standing if contains(place, there)), "")
 
     async def adding(self, path: str, thread: Thread) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
@@ -121,7 +121,7 @@ class ShellTool:
             notes = [confined_note(scope.mode, scope.confine, reach, asked=given.network)]
             notes += map(missing_note, self._sandbox.missing())
             if writable(scope.mode, scope.confine):
-                notes += [f"writes {place}, too" for place in self._guard.standing(scope.directories)]
+                notes += [f"writes {place}, too" for place in self._guard.standing(scope.directories, scope.cwd)]
         else:
             notes = [f"{UNCONFINED} {unconfined}"]
         if given.background:
@@ -131,29 +131,32 @@ class ShellTool:
             arguments=normal,
             command=given.command,
             cwd=scope.cwd,
-            digest=digest("shell", normal, (await self._bound(given.command, scope.cwd)).digest),
+            digest=digest("shell", normal, (await self._bound(given.command, scope.cwd, scope.directories)).digest),
             notes=tuple(notes),
             confined=confined,
             unconfined=unconfined,
-            scripts=await self._scripts(given.command, scope.cwd),
+            scripts=await self._scripts(given.command, scope.cwd, scope.directories),
             network=confined and given.network and scope.mode is Mode.ASK and reach != "off",
         )
 
-    async def _bound(self, command: str, cwd: str) -> Bound:
+    async def _bound(self, command: str, cwd: str, added: Sequence[str]) -> Bound:
         """What a yes is bound to: the directory, the names the command sees, and the scripts it runs as they are."""
         from quintet.workspace.command_digest import bound_to  # brings the parser along: with the first command
 
         names = child_environment(self._environment, "")
-        return await asyncio.to_thread(bound_to, command, cwd, names, self._guard.workspace(cwd))
+        return await asyncio.to_thread(lambda: bound_to(command, cwd, names, *self._trees(cwd, added)))
 
-    async def _scripts(self, command: str, cwd: str) -> tuple[str, ...]:
+    async def _scripts(self, command: str, cwd: str, added: Sequence[str]) -> tuple[str, ...]:
         from quintet.workspace.command_digest import script_digests
 
-        return await asyncio.to_thread(script_digests, command, cwd, self._guard.workspace(cwd))
+        return await asyncio.to_thread(lambda: script_digests(command, cwd, *self._trees(cwd, added)))
+
+    def _trees(self, cwd: str, added: Sequence[str]) -> tuple[str, ...]:
+        return (self._guard.workspace(cwd), *self._guard.standing(added, cwd))
 
     async def run(self, prepared: Prepared, context: ToolContext) -> ToolOutcome:
         given = _checked(prepared.arguments)
-        bound = await self._bound(given.command, prepared.cwd)
+        bound = await self._bound(given.command, prepared.cwd, context.directories)
         if prepared.digest != digest("shell", prepared.arguments, bound.digest):
             raise Drifted(DRIFTED)
         child = replace(self._child(given, prepared, context), scripts=bound.scripts)
@@ -220,7 +223,7 @@ class ShellTool:
             writable=writable(context.mode, context.confine),
             network=network(context.mode, self._settings, asked=prepared.network),
             scratch=self._sandbox.scratch(context.thread),
-            added=self._guard.standing(context.directories),
+            added=self._guard.standing(context.directories, context.cwd),
         )
 
 

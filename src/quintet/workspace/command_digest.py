@@ -14,6 +14,7 @@ from typing import NamedTuple
 from quintet.domain.ports import UNKNOWN_WORD, ParsedCommand
 from quintet.workspace.child import Scripts
 from quintet.workspace.commands import ShellCommandParser
+from quintet.workspace.paths import contains
 from quintet.workspace.shell_parsing.wrappers import program_name
 
 FILES_AT_MOST = 100
@@ -30,19 +31,20 @@ class Bound(NamedTuple):
     scripts: Scripts  # of these, the files it runs that can be looked at again: each with the SHA-256 of its content
 
 
-def bound_to(command: str, cwd: str, environment_names: Iterable[str], root: str) -> Bound:
-    """Both from one reading: what is looked at again is what the digest is about."""
+def bound_to(command: str, cwd: str, environment_names: Iterable[str], *roots: str) -> Bound:
+    """Both from one reading: what is looked at again is what the digest is about. `roots` are where commands work: what
+    lies elsewhere they cannot change."""
     whole = hashlib.sha256()
     for part in (command, cwd, *sorted(environment_names)):
         _add(whole, part)
-    contents = _add_files(whole, _scripts(command, cwd, root))
+    contents = _add_files(whole, _scripts(command, cwd, roots))
     return Bound(whole.hexdigest(), tuple((path, said) for path, said in contents if " " not in said))
 
 
-def script_digests(command: str, cwd: str, root: str) -> tuple[str, ...]:
+def script_digests(command: str, cwd: str, *roots: str) -> tuple[str, ...]:
     """For each simple command, in the parser's order: SHA-256 over the files it runs, or "" where it runs none."""
     digests = []
-    for files in _scripts_of_each(_PARSER.parse(command), cwd, root):
+    for files in _scripts_of_each(_PARSER.parse(command), cwd, roots):
         whole, paths = hashlib.sha256(), list(files)
         _add_files(whole, paths)
         digests.append(whole.hexdigest() if paths else "")
@@ -62,14 +64,14 @@ def _add(whole: hashlib._Hash, part: str) -> None:
     whole.update(len(data).to_bytes(8, "big") + data)  # with its length, so that parts cannot flow into each other
 
 
-def _scripts(command: str, cwd: str, root: str) -> Iterator[str]:
-    """Files inside the root that the command would run, as far as its words tell."""
+def _scripts(command: str, cwd: str, roots: Sequence[str]) -> Iterator[str]:
+    """Files inside the roots that the command would run, as far as its words tell."""
     parsed = _PARSER.parse(command)
-    for files in _scripts_of_each(parsed, cwd, root):
+    for files in _scripts_of_each(parsed, cwd, roots):
         yield from files
     if not parsed.understood:
         for word in _BROKEN_UP.split(command)[:1000]:
-            for path in _inside(os.path.join(cwd, word), root) if word else ():
+            for path in _inside(os.path.join(cwd, word), roots) if word else ():
                 if os.access(path, os.X_OK) or os.path.splitext(path)[1] in (
                     ".sh",
                     ".bash",
@@ -81,12 +83,12 @@ def _scripts(command: str, cwd: str, root: str) -> Iterator[str]:
                     yield path
 
 
-def _scripts_of_each(parsed: ParsedCommand, cwd: str, root: str) -> Iterator[list[str]]:
+def _scripts_of_each(parsed: ParsedCommand, cwd: str, roots: Sequence[str]) -> Iterator[list[str]]:
     places = [cwd]
     for argv in parsed.commands:
         if argv[0] == "cd" and len(argv) == 2 and argv[1] != UNKNOWN_WORD:
             places.append(os.path.join(places[-1], argv[1]))
-        yield [f for word in _named(argv) for p in places for f in _inside(os.path.join(p, word), root)]
+        yield [f for word in _named(argv) for p in places for f in _inside(os.path.join(p, word), roots)]
 
 
 def _named(argv: Sequence[str]) -> Iterator[str]:
@@ -102,10 +104,10 @@ def _named(argv: Sequence[str]) -> Iterator[str]:
         yield "package.json"
 
 
-def _inside(path: str, root: str) -> Iterator[str]:
+def _inside(path: str, roots: Sequence[str]) -> Iterator[str]:
     try:
-        real, top = os.path.realpath(path), os.path.realpath(root)
-        if os.path.commonpath((real, top)) == top and stat.S_ISREG(os.stat(real).st_mode):
+        real = os.path.realpath(path)
+        if any(contains(os.path.realpath(root), real) for root in roots) and stat.S_ISREG(os.stat(real).st_mode):
             yield real
     except (OSError, ValueError):
         return

@@ -56,7 +56,7 @@ class PathGuard:
             resolved = os.path.realpath(os.path.join(here, path))
             around = os.path.realpath(root) if root else self.workspace(here)
             if not root and not contains(around, resolved):
-                around = next((place for place in self.standing(added) if contains(place, resolved)), around)
+                around = next((place for place in self.standing(added, here) if contains(place, resolved)), around)
             return self._open_place(path, resolved, here, around)
 
     def writing(self, path: str, cwd: str, *, added: Iterable[str] = ()) -> Place:
@@ -87,13 +87,14 @@ class PathGuard:
         # Of one inside the other the outer one is enough; nothing may move the way to what is a root itself.
         return (*(known for known in added if not contains(place, known)), place)
 
-    def standing(self, added: Iterable[str]) -> tuple[str, ...]:
-        """Those that still are what they were when they were added: one that is gone, or a link by now, is none."""
-        return tuple(
-            place
-            for place in added
-            if os.path.isdir(place) and os.path.realpath(place) == place and not self.hides(place)
-        )
+    def standing(self, added: Iterable[str], cwd: str) -> tuple[str, ...]:
+        """Those that still are what they were when they were added: one that is gone, or a link by now, is none; nor is
+        one that holds the workspace, since the thread is gone on with elsewhere."""
+        found = [place for place in added if os.path.isdir(place) and os.path.realpath(place) == place]
+        if not found:
+            return ()
+        workspace = self.workspace(cwd)
+        return tuple(place for place in found if not self.hides(place) and not contains(place, workspace))
 
     def exporting(self, path: str, cwd: str, root: str = "") -> Place:
         """Where a file goes that is made for somebody outside. Links on the way are followed and judged by where they

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from quintet.domain.errors import Busy, ProviderFailed, TurnOver
+from quintet.domain.errors import Busy, Overloaded, ProviderFailed, TurnOver
 from quintet.domain.event import AsideAnswered, AsideAsked, StepFinished
 from quintet.domain.item import ToolCall, ToolResult, text_of
-from quintet.domain.model import Usage, UsageChunk
+from quintet.domain.model import ToolInput, ToolStart, Usage, UsageChunk
 from quintet.domain.ports import Provider
+from quintet.domain.surroundings import Surroundings
 from quintet.domain.turn import Turn, TurnState, WhenBusy
+from quintet.engine.asides import AT_ONCE, LONGEST, Asides
 from quintet.engine.spending import Budget
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool
-from tests.fakes.waiting import soon
+from tests.fakes.waiting import soon, until
 
 DOLLAR = {"input_price": 1_000_000.0, "output_price": 0.0}
 SPENDS_ONE = UsageChunk(Usage(1, 0))
@@ -161,3 +164,88 @@ async def test_known_secrets_are_masked_in_question_and_answer(house: House) -> 
     await process.ended(started.turn.id)
     assert await answers(process, thread) != []
     assert "hunter2" not in repr(await process.events(thread))
+
+
+async def test_one_that_comes_before_the_turn_is_ready_waits_for_that(house: House) -> None:
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    class Slowly:
+        async def look(self, cwd: str) -> Surroundings:
+            reached.set()
+            await go.wait()
+            return Surroundings()
+
+    process = await house.process(surroundings=Slowly())
+    thread = await process.thread()
+    model = GatedProvider(text("one"), text("two"))
+    started = await process.start(thread, model)
+    await soon(reached.wait())
+    asking = asyncio.ensure_future(process.turns.ask_beside(thread, "why?"))
+    await asyncio.sleep(0)
+    assert not asking.done()
+    go.set()
+    await soon(asking)
+    await process.ended(started.turn.id)
+    assert len(await answers(process, thread)) == 1
+
+
+async def test_one_that_goes_on_for_ever_is_ended_whether_it_speaks_or_calls(lone: Process) -> None:
+    thread, look = await lone.thread(), FakeTool("look")
+    piece = "x" * (LONGEST // 2)
+    calls = [ToolStart("c1", "look"), *(ToolInput("c1", piece) for _ in range(3))]
+    for lines in (text(piece, piece, piece), calls):
+        model = GatedProvider(lines, text("because"))
+        await ask(lone, thread, model, look)
+        assert len(model.requests) == 1
+    assert [(words, "did not end" in why) for words, why in await answers(lone, thread)] == [("", True)] * 2
+
+
+async def test_one_that_comes_while_the_turn_ends_is_refused_and_an_accepted_one_is_told_in_any_case(
+    lone: Process,
+) -> None:
+    thread, slow = await lone.thread(), SlowTool()
+    started = await lone.start(thread, GatedProvider(call("slow"), text("done")), [slow])
+    await soon(slow.begun.wait())
+    running = lone.turns._runs.running[started.turn.id]
+    asides = Asides(lone.feed, running, running.models, lambda: None, lambda: None)  # type: ignore[arg-type, return-value]
+    asides.begin("why?")
+    await asides.close()  # before it had a chance to begin
+    with pytest.raises(TurnOver):
+        asides.begin("and why that?")
+    asked, answered = asides.leftovers(None)
+    assert isinstance(asked, AsideAsked)
+    assert isinstance(answered, AsideAnswered)
+    assert (asked.id, asked.question, answered.error and answered.error.code) == (answered.id, "why?", "turn_over")
+    slow.go.set()
+    await lone.ended(started.turn.id)
+
+
+@pytest.mark.req("mechanisms:M5.aside", "mechanisms:M2.recovery")
+async def test_after_a_kill_its_end_is_told_once(house: House) -> None:
+    one = await house.process()
+    thread, gate = await one.thread(), Gate()
+    await one.turns.aside(thread, one.starter(GatedProvider([gate])), "why?")
+    await gate.stopped()
+    await one.die()
+    two = await house.process()
+    for _ in range(2):
+        await two.run(thread)
+    (asked,) = await two.payloads(thread, AsideAsked)
+    (answered,) = await two.payloads(thread, AsideAnswered)
+    assert (asked.id, answered.error.code) == (answered.id, "interrupted")
+
+
+async def test_only_so_many_are_open_beside_one_turn(lone: Process) -> None:
+    thread, slow, gate = await lone.thread(), SlowTool(), Gate()
+    model = GatedProvider(call("slow"), *([gate, *text("beside")] for _ in range(AT_ONCE)), text("done"))
+    started = await lone.start(thread, model, [slow])
+    await soon(slow.begun.wait())
+    for _ in range(AT_ONCE):
+        await lone.turns.ask_beside(thread, "why?")
+    with pytest.raises(Overloaded):
+        await lone.turns.ask_beside(thread, "and why that?")
+    await until(lambda: len(model.requests) == AT_ONCE + 1)
+    gate.open()
+    slow.go.set()
+    await lone.ended(started.turn.id)
+    assert await answers(lone, thread) == [("beside", "")] * AT_ONCE

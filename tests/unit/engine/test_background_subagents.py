@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from quintet.domain.errors import StepLimit
-from quintet.domain.event import NoticePosted, StepFinished, TurnFinished
+from quintet.domain.event import HookResolved, NoticePosted, StepFinished, TurnFinished
+from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Verdict
 from quintet.domain.item import Item, ToolResult, UserMessage, text_of
 from quintet.domain.subagent import AT_ONCE
@@ -22,6 +23,7 @@ from quintet.tools.shell_stop import ShellStopTool
 from quintet.workspace.background import Background
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.family import Family, children, order, process
+from tests.fakes.hooks import subscription
 from tests.fakes.providers import Gate, GatedProvider, Line, call, text
 from tests.fakes.tools import FakeTool, SlowTool
 from tests.fakes.waiting import soon
@@ -231,3 +233,58 @@ async def test_several_that_end_together_are_told_in_as_few_steps_as_it_takes(ho
     assert len(boss.requests) <= 4
     await asyncio.sleep(0)
     assert not one.defects
+
+
+@pytest.mark.req("mechanisms:M2.background")
+async def test_one_that_is_sent_on_before_all_of_its_first_end_is_over_is_waited_for_too(house: House) -> None:
+    """A hook is still asked about the first end; that it is over must not be taken for the end of the second."""
+    one = await process(house, "worker")
+    thread, slow, gate, last = await one.thread(), SlowTool(), Gate(), Gate()
+    sends_on: list[Line] = []
+    boss = GatedProvider(give(), call("slow", call_id="c2"), sends_on, [last, *text("I wait")], text("the end"))
+    family = Family(boss, worker=GatedProvider(text("first"), [gate, *text("second")]))
+    hooks = [subscription(HookEvent.SUBAGENT_RESTS)]
+    started = await family.start(one, thread, [slow, *LOOKING], hooks=hooks)
+    await slow.started()
+    asked = await one.asked(thread)
+    (child,) = await children(one, thread)
+    sends_on += give("t3", "", resume=child.id)
+    slow.go.set()
+    await gate.stopped()
+    await one.interactions.answer(asked, Answer(Verdict.ALLOW), ME)
+    await one.seen(lambda e: isinstance(e.payload, HookResolved), thread)
+    last.open()
+    await step_over(one, thread, 4)
+    for _ in range(5):
+        assert (await one.journal.turn(started.turn.id)).state is TurnState.RUNNING
+    gate.open()
+    await one.interactions.answer(await one.asked(thread), Answer(Verdict.ALLOW), ME)
+    assert (await one.ended(started.turn.id)).state is TurnState.DONE
+    assert order(await one.events(thread), "turn.finished") == [child.id, child.id, thread]
+
+
+async def test_a_steer_that_comes_while_the_turn_looks_for_reports_is_heard_at_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await process(house, "worker")
+    thread, gate, second = await one.thread(), Gate(), Gate()
+    boss = GatedProvider(give(), [second, *text("I wait")], text("I heard"), text("the end"))
+    family = Family(boss, worker=GatedProvider([gate]))
+    started = await family.start(one, thread, LOOKING)
+    await gate.stopped()
+    await second.stopped()
+    look, spoken = one.journal.thread, asyncio.Event()
+
+    async def looked(name: str) -> Any:
+        found = await look(name)
+        if not spoken.is_set():
+            spoken.set()
+            await one.start(thread, "text: no", say="more", when_busy=WhenBusy.STEER)
+        return found
+
+    monkeypatch.setattr(one.journal, "thread", looked)
+    second.open()
+    await soon(spoken.wait())
+    await step_over(one, thread, 3)
+    gate.open()
+    assert (await one.ended(started.turn.id)).state is TurnState.DONE

@@ -43,9 +43,12 @@ class Shelf:
 
         self._patch.setattr(self._sandbox, "_set_up", set_up)
 
-    async def run(self, command: str, **more: object) -> ToolOutcome:
-        prepared = await self._tool.prepare({"command": command, **more}, CallScope(str(self.root)))
-        return await asyncio.wait_for(self._tool.run(prepared, FakeToolContext(str(self.root))), 30)
+    async def run(self, command: str, *, added: Path | None = None, **more: object) -> ToolOutcome:
+        directories = (str(added),) if added else ()
+        scope, context = CallScope(str(self.root), directories=directories), FakeToolContext(str(self.root))
+        context.directories = directories
+        prepared = await self._tool.prepare({"command": command, **more}, scope)
+        return await asyncio.wait_for(self._tool.run(prepared, context), 30)
 
 
 @pytest.fixture
@@ -62,6 +65,19 @@ async def test_a_script_that_is_swapped_while_the_wall_is_built_does_not_run(she
     with pytest.raises(Drifted):
         await shelf.run(command)
     assert sorted(path.name for path in shelf.root.iterdir()) == ["x.sh"]  # nothing at all has run
+
+
+async def test_a_script_in_a_directory_added_to_the_workspace_is_bound_in_the_same_way(
+    shelf: Shelf, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    beside = tmp_path_factory.mktemp("beside")
+    script = beside / "y.sh"
+    script.write_text("echo shown\n")
+    assert "shown" in (await shelf.run(f"sh {script}", added=beside)).text
+    shelf.meanwhile(lambda: script.write_text(f"touch {beside}/evil\n"))
+    with pytest.raises(Drifted):
+        await shelf.run(f"sh {script}", added=beside)
+    assert not (beside / "evil").exists()
 
 
 @pytest.mark.parametrize("how", ["another file", "link", "pipe", "gone"])

@@ -77,7 +77,7 @@ def test_a_directory_that_becomes_a_link_or_goes_away_is_none_any_more(stage: St
     os.rename(stage.path("beside"), stage.path("moved"))
     (stage.top / "else" / "a").write_text("no")
     os.symlink(stage.path("else"), stage.path("beside"))
-    assert stage.guard.standing(added) == ()
+    assert stage.guard.standing(added, stage.cwd) == ()
     with pytest.raises(OutOfBounds):
         stage.guard.reading(stage.path("beside/a"), stage.cwd, added=added)
     with pytest.raises(OSError):
@@ -85,6 +85,16 @@ def test_a_directory_that_becomes_a_link_or_goes_away_is_none_any_more(stage: St
     os.unlink(stage.path("beside"))
     with pytest.raises(OutOfBounds):
         stage.guard.writing(stage.path("beside/new"), stage.cwd, added=added)
+
+
+@pytest.mark.req("security:S29")
+def test_one_that_has_come_to_hold_the_working_directory_is_none(stage: Stage) -> None:
+    """A thread may be gone on with elsewhere. Who could write above its workspace could lead the workspace anywhere."""
+    added, below = stage.add("beside"), stage.path("beside/sub")
+    assert stage.guard.standing(added, stage.cwd) == added
+    assert stage.guard.standing(added, below) == ()
+    with pytest.raises(OutOfBounds):
+        stage.guard.writing(stage.path("beside/a"), below, added=added)
 
 
 @pytest.mark.req("security:S17")

@@ -87,8 +87,9 @@ class Others:
         self._turns = {id: turn for id, turn in self._turns.items() if not turn.ended}
 
     def _is_foreign(self, turn: Turn) -> bool:
-        """A subagent's belongs to the turn it works for; what this process runs is told by whoever began it."""
-        mine = turn.for_turn or turn.runner == self._feed.journal.owner
+        """A subagent's belongs to the turn it works for; what this process runs is told by whoever began it; a question
+        beside the thread is nothing this protocol could tell."""
+        mine = turn.for_turn or turn.aside or turn.runner == self._feed.journal.owner
         return turn.thread == self._session.thread and not mine and turn.id not in self._turns
 
     async def _begin(self, turn: Turn) -> None:

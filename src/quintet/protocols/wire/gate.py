@@ -75,11 +75,10 @@ class Gate:
             return True
         return self._version >= TAKEN_SINCE[kind]
 
-    def nests(self) -> bool:
-        """Whether a turn can be told within another. TurnEnd was new in 1.2: the Go SDK, which declares that, takes the
-        first for the last, and a second TurnBegin ends the program it is part of. A client older than that knows no
-        end that could set two turns apart."""
-        return not self._shut or self._version > SINCE["TurnEnd"]
+    def ends_once(self) -> bool:
+        """TurnEnd was new in 1.2. The Go SDK, which declares that, takes the first for the last; a second TurnBegin
+        ends the program it is part of, and what comes behind its cancel but for the end is an unexpected end to it."""
+        return self._shut and self._version == SINCE["TurnEnd"]
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -114,7 +114,8 @@ class Running:
         house = self.client.house
         thread = await house.thread()
         starter = self.client.starter()
-        finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
+        compact, busy = house.turns.compact, WhenBusy.REJECT
+        finished = await self._run(thread, lambda: compact(thread.id, starter, wishes, when_busy=busy))
         return wire.PromptResult("finished") if needless(finished) else result_of(finished)
 
     async def aside(self, question: str) -> wire.PromptResult:
@@ -194,7 +195,7 @@ class Running:
                     self.begun.set()
                 for out in told:
                     if isinstance(out, Message):
-                        self.voice.add(out, tree.projection.finished)
+                        self.voice.add(out, tree.projection.finished, cancelled=self._cancelled)
                     else:
                         await self._turn_to(out)
                 if tree.projection.finished is not None:

@@ -16,6 +16,7 @@ from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.parts import held, url_of
 
 LARGEST = 256 * 1024 * 1024
+OPENS, CLOSES, FAILED = "<system>", "</system>", "ERROR: "
 
 
 class _Function(Struct, frozen=True):
@@ -67,11 +68,26 @@ def _bodies(line: _Line, names: dict[str, str]) -> list[it.Body]:
             return [*_said(parts), *calls]
         case "tool":
             call = line.tool_call_id or ""
+            status, message, parts = _ended(parts)
             kept = list(map(_core, parts))
-            text = "\n".join(part.text for part in kept if isinstance(part, it.TextPart))
+            words = [part.text for part in kept if isinstance(part, it.TextPart)]
+            if not words or status is not it.ResultStatus.OK:
+                words += [message] * bool(message)  # which the model needs to know
+            text = "\n".join(words)
             images = tuple(part for part in kept if not isinstance(part, it.TextPart))
-            return [it.ToolResult(call, names.get(call, "unknown"), it.ResultStatus.OK, text, images=images)]
+            return [it.ToolResult(call, names.get(call, "unknown"), status, text, message, images=images)]
     raise Invalid(f"the role {line.role!r} is not known.")
+
+
+def _ended(parts: list[wire.ContentPart]) -> tuple[it.ResultStatus, str, list[wire.ContentPart]]:
+    """How a call ended stands in tags before its output, where Kimi itself wrote it."""
+    match parts:
+        case [wire.TextPart(text=first), *output] if first.startswith(OPENS) and first.endswith(CLOSES):
+            said = first[len(OPENS) : -len(CLOSES)]
+            failed = said.startswith(FAILED)
+            status = it.ResultStatus.ERROR if failed else it.ResultStatus.OK
+            return status, said.removeprefix(FAILED) if failed else said, output
+    return it.ResultStatus.OK, "", parts
 
 
 def _parts(content: Any) -> list[wire.ContentPart]:

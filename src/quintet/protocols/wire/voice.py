@@ -54,13 +54,13 @@ class Voice:
         """Of what the model says, which no client is spared."""
         self._together += told
 
-    def add(self, out: Message, finished: TurnFinished | None) -> None:
+    def add(self, out: Message, finished: TurnFinished | None, *, cancelled: bool) -> None:
         if not self._count(out.type):
             return
         if finished is not None and out.type == "TurnEnd":
             self._together.append(out)
         elif not self._knows(out.payload):
-            self._together += for_client(out, self._client.gate)
+            self._together += for_client(out, self._client.gate, cancelled=cancelled)
 
     async def flush(self) -> None:
         together, self._together = self._together, []
@@ -74,7 +74,7 @@ class Voice:
         within = self._open > (0 if begins else 1)
         self._told = True
         self._open = max(self._open + (1 if begins else -1), 0)
-        return not within or self._client.gate.nests()
+        return not (within and self._client.gate.ends_once())
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""

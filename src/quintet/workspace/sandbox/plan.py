@@ -66,7 +66,7 @@ def plan(profile: Profile, own: Own) -> Plan:
     credentials = {os.path.realpath(place) if os.path.lexists(place) else place for place in named}
     mounts += _hiding(credentials - set(trees) - {workspace})
     mounts += _hiding(aliases(mount.place for mount in list(mounts) if mount.kind in (Kind.HIDE, Kind.BLANK)))
-    guards = list(_guards(workspace, trees, credentials | set(ours), own))
+    guards = list(_guards(workspace, added, trees, credentials | set(ours), own))
     for guard in guards:
         mounts += guard.mounts
     mounts += _sockets((*trees, workspace, *added))
@@ -134,12 +134,14 @@ def _sockets(shown: Sequence[str]) -> Iterator[Mount]:
         yield Mount(path, Kind.BLANK)
 
 
-def _guards(workspace: str, trees: Sequence[str], hidden: set[str], own: Own) -> Iterator[Guarded]:
+def _guards(
+    workspace: str, added: Sequence[str], trees: Sequence[str], hidden: set[str], own: Own
+) -> Iterator[Guarded]:
     for tree in dict.fromkeys(trees):
         inner = [place for place in hidden if lies_in(place, tree) and place != tree]
         if tree in git_trees(workspace):
             yield guarded_git(workspace, tree)
-        elif tree == workspace:
+        elif tree == workspace or tree in added:
             yield guarded(tree, inner, home=_is_home(tree, own))
         else:
             yield guarded_extra(tree, inner, home=_is_home(tree, own))

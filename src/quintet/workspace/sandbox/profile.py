@@ -16,6 +16,11 @@ class Profile(msgspec.Struct, frozen=True):
     added: tuple[str, ...] = ()  # directories beside the workspace, to be treated as it is
     scratch: str = ""  # becomes /tmp inside, so that a thread's commands find each other's temporary files
 
+    @property
+    def trees(self) -> tuple[str, ...]:
+        """What is worked in."""
+        return (self.workspace, *self.added)
+
 
 class State(msgspec.Struct, frozen=True):
     """What stands between a command and the machine, and if nothing does, why and how to mend it."""

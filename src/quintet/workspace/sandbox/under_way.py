@@ -1,4 +1,4 @@
-"""What git has under way in a workspace: a rebase or the like that stopped, with a list of steps that may name
+"""What git has under way where commands work: a rebase or the like that stopped, with a list of steps that may name
 commands.
 
 One that somebody else began is read-only for commands. One that a command began may be gone on with by the next one,
@@ -8,6 +8,7 @@ as long as this process lives, and is told: whoever goes on with it runs what it
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from quintet.workspace.project_root import admin_directory
 from quintet.workspace.protected import UNDER_WAY
@@ -21,30 +22,30 @@ class UnderWay:
     def __init__(self) -> None:
         self._begun: dict[str, _Mark] = {}  # by commands of this process
 
-    def theirs(self, workspace: str) -> set[str]:
+    def theirs(self, trees: Sequence[str]) -> set[str]:
         """Those that commands may go on with."""
-        return {place for place, mark in _there(workspace).items() if self._begun.get(place) == mark}
+        return {place for place, mark in _there(trees).items() if self._begun.get(place) == mark}
 
-    def there(self, workspace: str) -> set[str]:
-        return set(_there(workspace))
+    def there(self, trees: Sequence[str]) -> set[str]:
+        return set(_there(trees))
 
-    def left(self, workspace: str, before: set[str]) -> list[str]:
+    def left(self, trees: Sequence[str], before: set[str]) -> list[str]:
         """Those that a command began and did not end; `before` it there were others."""
-        now = _there(workspace)
-        for place in self._begun.keys() & set(_places(workspace)) - now.keys():
+        now = _there(trees)
+        for place in self._begun.keys() & set(_places(trees)) - now.keys():
             del self._begun[place]
         new = sorted(now.keys() - before)
         self._begun |= {place: now[place] for place in new}
         return new
 
 
-def _places(workspace: str) -> list[str]:
-    admin = admin_directory(os.path.join(workspace, ".git"))
-    return [os.path.join(admin, name) for name in UNDER_WAY] if admin else []
+def _places(trees: Sequence[str]) -> list[str]:
+    found = (admin_directory(os.path.join(tree, ".git")) for tree in trees)
+    return [os.path.join(admin, name) for admin in found if admin for name in UNDER_WAY]
 
 
-def _there(workspace: str) -> dict[str, _Mark]:
-    return {place: _mark(place) for place in _places(workspace) if os.path.lexists(place)}
+def _there(trees: Sequence[str]) -> dict[str, _Mark]:
+    return {place: _mark(place) for place in _places(trees) if os.path.lexists(place)}
 
 
 def _mark(place: str) -> _Mark:

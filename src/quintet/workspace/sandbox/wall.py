@@ -177,7 +177,7 @@ class Sandbox:
         planned, held, emptied = await self._set_up_wholly(profile)
         try:
             before = watched.remember(planned.watched)
-            under_way = self._under_way.there(profile.workspace)
+            under_way = self._under_way.there(profile.trees)
             inside = {**environment, **{name: TEMPORARY for name in ("TMPDIR", "TMP", "TEMP") if name in environment}}
             planned = planned.with_more(mounts)
             words = self._words(planned, cwd, inside, limits, network=profile.network == "on")
@@ -188,7 +188,7 @@ class Sandbox:
             finally:
                 # Without a pause: a second cancel must not leave it half done. A handful of system calls.
                 confined.put_back.extend(watched.put_back(before))
-                begun = self._under_way.left(profile.workspace, under_way) if profile.writable else []
+                begun = self._under_way.left(profile.trees, under_way) if profile.writable else []
                 confined.put_back.extend(watched.PutBack(place, left=True) for place in begun)
         finally:
             held.release()
@@ -253,7 +253,7 @@ class Sandbox:
             held = Placeholders(self._rooms.notes(profile.workspace), self._rooms.locks())
             try:
                 planned = plan(profile, self._own())
-                open_ones = self._under_way.theirs(profile.workspace)
+                open_ones = self._under_way.theirs(profile.trees)
                 refused = held.make(planned.absent, planned.covered)
                 return planned.without(refused | open_ones), held
             except (Moved, FileNotFoundError) as error:

@@ -255,6 +255,21 @@ async def test_a_compaction_elsewhere_is_told_as_one_and_not_as_a_turn(connect: 
     assert turns(peer) == before
 
 
+@pytest.mark.req("kward:O1")
+async def test_a_question_beside_the_thread_elsewhere_is_not_told(connect: Connect, other: Process) -> None:
+    peer = connect()
+    session = await peer.session(name="shared")
+    await peer.turn(session["id"], "x")
+    before = turns(peer)
+    asked = await soon(other.turns.aside(thread(peer, session), other.starter("text: so"), "why?"))
+    await other.ended(asked.turn.id)
+    await other.start(thread(peer, session), GatedProvider(text("theirs")))
+    theirs = await queued(peer)
+    await peer.finished(theirs)
+    assert turns(peer) == before | {theirs}
+    assert not [m for m in peer.seen if m.get("method") == "session/event" and "compaction" in m["params"]["type"]]
+
+
 @pytest.mark.req("kward:O4")
 async def test_without_an_open_session_nobody_looks_for_others(connect: Connect, process: Process) -> None:
     peer = connect()

@@ -122,6 +122,10 @@ async def test_a_turn_is_written_line_for_line(desk: Desk) -> None:
         '{"timestamp":0,"message":{"type":"TurnEnd","payload":{}}}',
         "",
     ]
+    stamps = [row["timestamp"] for row in desk.lines("wire.jsonl")[1:]]
+    times = [event.at_ms / 1000 for event in await desk.process.events(thread.id)]
+    assert stamps == sorted(stamps)
+    assert set(stamps) <= set(times)
     prompt, *context = desk.text("context.jsonl").split("\n")
     assert json.loads(prompt)["role"] == "_system_prompt"
     assert context == [
@@ -272,6 +276,40 @@ KIMIS = (
     '{"role":"tool","content":[{"type":"text","text":"out"}],"tool_call_id":"t1"}\n'
     '{"role":"assistant","content":"done"}\n'
 )
+
+
+@pytest.mark.req("wire:S93")
+async def test_how_an_earlier_programs_call_ended_is_not_taken_for_its_output(desk: Desk, connect: Connect) -> None:
+    def ended(call: str, *texts: str) -> str:
+        return json.dumps(
+            {"role": "tool", "content": [{"type": "text", "text": t} for t in texts], "tool_call_id": call}
+        )
+
+    calls = [{"type": "function", "id": f"t{n}", "function": {"name": "Shell", "arguments": "{}"}} for n in range(4)]
+    lines = [
+        user("go").strip(),
+        json.dumps({"role": "assistant", "content": [], "tool_calls": calls}),
+        ended("t0", "<system>It is done.</system>", "out\n"),
+        ended("t1", "<system>ERROR: Exit 3.</system>", "half\n"),
+        ended("t2", "<system>Tool output is empty.</system>"),
+        ended("t3", "<system> is a tag</system> of theirs"),
+    ]
+    desk.write("context.jsonl", "".join(line + "\n" for line in lines))
+    results = (await desk.process.bodies((await desk.open()).id))[-4:]
+    assert [r.text for r in results] == [
+        "out\n",
+        "half\n\nExit 3.",
+        "Tool output is empty.",
+        "<system> is a tag</system> of theirs",
+    ]
+    told = await connect(thread=(await desk.open()).id).call("replay")
+    shown = [p["return_value"] for p in payloads(told, "ToolResult")]
+    assert [(v["is_error"], v["message"]) for v in shown] == [
+        (False, "It is done."),
+        (True, "Exit 3."),
+        (False, "Tool output is empty."),
+        (False, ""),
+    ]
 
 
 @pytest.mark.req("wire:S93")

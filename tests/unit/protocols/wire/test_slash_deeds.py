@@ -171,9 +171,8 @@ async def test_export_writes_markdown_into_the_workspace_and_over_nothing(start:
     assert "sub/" in spoken(await peer.prompt("/export sub/"))
     assert "told.md" in spoken(await peer.prompt('/export "told.md"'))
     before = (work / "told.md").read_text()
-    said = spoken(await peer.prompt("/export told.md"))
-    assert "exists already" in said
-    assert "--force" not in said  # which this command has not
+    refused = spoken(await peer.prompt("/export told.md"))
+    assert refused == "told.md exists already; nothing was overwritten. Name another file."
     (work / "link.md").symlink_to(tmp_path / "out.md")
     assert "link" in spoken(await peer.prompt("/export link.md"))
     for outside in ("../out.md", str(tmp_path / "out.md"), str(tmp_path / "home" / "out.md"), ".git/config"):
@@ -301,6 +300,20 @@ async def test_what_cannot_be_added_is_told_and_a_file_adds_nothing(start: Start
     peer = await start(script)
     assert failed(await peer.prompt("go", approve)) == [True] * 4
     assert json.loads(found.read_text())["additional_dirs"] == []
+
+
+@pytest.mark.req("security:S44")
+async def test_a_directory_with_a_known_secret_in_its_name_is_refused_in_words_and_not_lost_in_silence(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_TOKEN", "hunter2-hunter2")
+    (tmp_path / "hunter2-hunter2").mkdir()
+    peer = await start(add_dirs=(str(tmp_path / "hunter2-hunter2"),))
+    assert "secret is part of its name" in spoken(await peer.prompt("/add-dir ../hunter2-hunter2"))
+    assert "No directory" in spoken(await peer.prompt("/add-dir"))
+    log = (tmp_path / "home" / "quintet.log").read_text()
+    assert "secret is part of its name" in log
+    assert "hunter2" not in log
 
 
 @pytest.mark.req("wire:S28")

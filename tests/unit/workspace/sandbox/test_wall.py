@@ -206,6 +206,34 @@ async def test_a_directory_added_to_the_workspace_is_written_as_the_mode_says_bu
     assert not (stage.root / "none").exists()
 
 
+@pytest.mark.req("security:S28")
+async def test_an_added_directory_is_guarded_as_the_workspace_is_also_while_a_command_runs(stage: Stage) -> None:
+    """What is put back afterwards was there for a while: for hours, where a command goes on in the background."""
+    subprocess.run(["git", "init", "-q", str(stage.outside)], check=True)
+    shutil.rmtree(stage.outside / ".git" / "hooks")
+    before = sorted(str(path) for path in stage.outside.rglob("*"))
+    names = ".envrc .git/hooks/pre-commit .vscode/tasks.json .quintet/config.toml .mcp.json"
+    attempt = 'mkdir -p "$(dirname "$n")"; echo x > "$n" && echo "wrote $n"'
+    profile = msgspec.structs.replace(stage.profile(), added=(str(stage.outside),))
+    done = await stage.run(f"exec 2>&-; cd {stage.outside}; for n in {names}; do {attempt}; done; echo end", profile)
+    assert done.stdout == "end\n"
+    assert sorted(str(path) for path in stage.outside.rglob("*")) == before
+
+
+@pytest.mark.req("security:S28")
+async def test_a_rebase_begun_in_an_added_directory_is_told_and_may_be_gone_on_with(stage: Stage) -> None:
+    subprocess.run(["git", "init", "-q", str(stage.outside)], check=True)
+    profile = msgspec.structs.replace(stage.profile(), added=(str(stage.outside),))
+    place = stage.outside / ".git" / "rebase-merge"
+    environment, where = {"PATH": os.environ["PATH"]}, str(stage.workspace)
+    begin = ("/bin/bash", "-c", f"mkdir {place} && echo begun > {place}/head")
+    async with stage.sandbox.confined(begin, where, environment, profile) as inside:
+        await asyncio.to_thread(spawn, inside.argv, where, inside.environment)
+    assert [(one.place, one.left) for one in inside.put_back] == [(str(place), True)]
+    done = await stage.run(f"echo more > {place}/done && echo went on", profile)
+    assert done.stdout == "went on\n"
+
+
 @pytest.mark.parametrize("place", ["/", "/proc", "HOME", "HOME/run"])
 async def test_what_nobody_may_be_given_is_refused(stage: Stage, place: str) -> None:
     named = place.replace("HOME", str(stage.home))
