@@ -13,24 +13,19 @@ from msgspec import Struct
 
 from quintet.domain import event as ev
 from quintet.domain import item as it
-from quintet.domain.errors import ErrorInfo
-from quintet.domain.hook import HookEvent
-from quintet.domain.interaction import Approval, Decision, ExternalCall, HookRequest, Interaction, Verdict
+from quintet.domain.interaction import Approval, Decision, ExternalCall, Interaction, Verdict
 from quintet.domain.principal import ENGINE
-from quintet.domain.turn import TurnState
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked, Settled, asked_of, response_of, short_id
 from quintet.protocols.wire.calls import CallStream
-from quintet.protocols.wire.ends import needless, refused_input
+from quintet.protocols.wire.edges import early, last_words, refusal
 from quintet.protocols.wire.models import Message
 from quintet.protocols.wire.names import Names
 from quintet.protocols.wire.notification import notification
-from quintet.protocols.wire.parts import wire_part
+from quintet.protocols.wire.parts import said_by_user, wire_part
 from quintet.protocols.wire.status import after_step, filled
 
 NOTHING = wire.Empty()
-COMPACTED = "The context has been compacted."
-_BEFORE_THE_TURN = (HookEvent.INPUT_GIVEN, HookEvent.THREAD_BEGUN)
 _NO_ERRORS = ("cancelled", "interrupted")  # how a step ends that somebody stopped
 NOBODYS = Decision(Verdict.DENY, ENGINE, 0)
 RETURN_VALUE = "return_value"  # of a client's own tool: what it gave, kept beside what the model reads
@@ -89,7 +84,7 @@ class Projection:
         if row is None:
             return []
         out: list[Out] = row(self, payload)
-        if out and not self.begun and not _early(payload):
+        if out and not self.begun and not early(payload):
             out = [*self.begin(), *out]
         return out
 
@@ -105,24 +100,17 @@ class Projection:
 
     def _turn_finished(self, said: ev.TurnFinished) -> list[Out]:
         self.finished = said
-        return [*self._unanswered(said), *self._turn_ended(said)]
+        last = last_words(said, self._window, filled=self._filled) if self._compacts else refusal(said)
+        return [*self._unanswered(said), *last, Message("TurnEnd", NOTHING)]
+
+    def _window(self) -> int | None:
+        return self._options.window(self._model)
 
     def _unanswered(self, said: ev.TurnFinished) -> list[Out]:
         """Its process has died over them."""
         return [
             out for id in list(self._asides) for out in self._aside_answered(ev.AsideAnswered(id, error=said.error))
         ]
-
-    def _turn_ended(self, said: ev.TurnFinished) -> list[Out]:
-        end = Message("TurnEnd", NOTHING)
-        if (reason := refused_input(said)) is not None:
-            return [_text(reason), end]
-        if self._compacts and said.state is TurnState.DONE:
-            return [_text(COMPACTED), Message("StatusUpdate", self._filled), end]
-        if self._compacts and needless(said):
-            assert said.error is not None
-            return [*self._left_alone(said.error), end]
-        return [end]
 
     def _step_started(self, said: ev.StepStarted) -> list[Out]:
         self._model = said.model
@@ -152,16 +140,8 @@ class Projection:
         return [Message("CompactionBegin", NOTHING)]
 
     def _compaction_finished(self, said: ev.CompactionFinished) -> list[Out]:
-        self._filled = filled(said.tokens_after, self._options.window(self._model))
+        self._filled = filled(said.tokens_after, self._window())
         return [Message("CompactionEnd", NOTHING)]
-
-    def _left_alone(self, error: ErrorInfo) -> list[Out]:
-        """What is short is told like any other compaction: that is what clients know."""
-        size = error.data.get("text_tokens")
-        if size is None:
-            return [_text(error.message)]
-        status = Message("StatusUpdate", filled(int(size), self._options.window(self._model)))
-        return [Message("CompactionBegin", NOTHING), Message("CompactionEnd", NOTHING), _text(COMPACTED), status]
 
     # --- what is said and done -----------------------------------------------------------------------------------
     def _text_delta(self, said: ev.TextDelta) -> list[Out]:
@@ -277,27 +257,3 @@ Projection.rows = {
     ev.HookTriggered: Projection._hook_triggered,
     ev.HookResolved: Projection._hook_resolved,
 }
-
-
-def _early(payload: object) -> bool:
-    """What clients are told before the turn begins: the hooks that decide whether it does."""
-    match payload:
-        case ev.HookTriggered(event=event) | ev.HookResolved(event=event):
-            return event in _BEFORE_THE_TURN
-        case ev.InteractionRequested(interaction=Interaction(request=HookRequest(event=event))):
-            return event in _BEFORE_THE_TURN
-        case ev.InteractionResolved():
-            return True  # of an approval it comes after the request, which has begun the turn
-    return False
-
-
-def _text(text: str) -> Message:
-    return Message("ContentPart", wire.TextPart(text))
-
-
-def said_by_user(parts: tuple[it.Part, ...]) -> wire.UserInput:
-    """A lone text as a string, else the parts."""
-    parts = it.as_typed(parts)
-    if len(parts) == 1 and isinstance(parts[0], it.TextPart):
-        return parts[0].text
-    return [wire_part(part) for part in parts]

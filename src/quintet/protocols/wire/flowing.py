@@ -32,7 +32,7 @@ async def run_flow(running: Running, called: Called) -> wire.PromptResult:
             found = await called.command.flow()
         except (QuintetError, OSError) as error:
             said = error.line() if isinstance(error, QuintetError) else f"The skill cannot be read: {error}"
-            await running.text(said)
+            await running.voice.text(said)
             return FINISHED
         return await _walked(running, found, called.words)
 
@@ -52,7 +52,7 @@ async def _told_whole(running: Running, walked: Callable[[], Awaitable[wire.Prom
     async def inside() -> None:
         results.append(await walked())
 
-    await running.whole(inside)
+    await running.voice.whole(inside)
     return results[0]
 
 
@@ -68,7 +68,7 @@ async def _walked(running: Running, found: FlowToRun, said: str, first: tuple[Pa
             return result_of(finished)
         walk.answered(await answer_of(running.client.house.feed.journal, await running.last_turn()))
     if walk.stopped:
-        await running.text(walk.stopped)
+        await running.voice.text(walk.stopped)
     return wire.PromptResult("max_steps_reached", steps) if walk.exhausted else FINISHED
 
 

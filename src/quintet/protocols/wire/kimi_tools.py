@@ -10,6 +10,7 @@ from typing import Any
 from quintet.engine.spelling import Spelling
 from quintet.protocols.wire import kimi_arguments as given
 from quintet.protocols.wire import kimi_results as came
+from quintet.protocols.wire import kimi_searches as sought
 
 RETIRED = frozenset({"Task"})  # a name that clients still know; nobody else's tool may have it
 
@@ -118,8 +119,8 @@ ROWS = (
             directory=words("Where to search; the working directory."),
             include_dirs=flag("Find directories, too; yes unless said."),
         ),
-        given.glob_inward,
-        given.glob_outward,
+        sought.glob_inward,
+        sought.glob_outward,
         came.found,
     ),
     Spelling(
@@ -134,7 +135,7 @@ ROWS = (
             glob=words("Only files that fit, such as *.py."),
             output_mode={
                 "type": "string",
-                "enum": list(given.GREP_OUTPUT),
+                "enum": list(sought.GREP_OUTPUT),
                 "description": "The lines, the files that have them, or how many; files_with_matches unless said.",
             },
             **{
@@ -150,8 +151,8 @@ ROWS = (
             multiline=flag("The expression may go over several lines, . standing for their ends, too."),
             include_ignored=flag("Search ignored files, too."),
         ),
-        given.grep_inward,
-        given.grep_outward,
+        sought.grep_inward,
+        sought.grep_outward,
         came.grep,
     ),
     Spelling(

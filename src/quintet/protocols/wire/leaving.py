@@ -25,7 +25,7 @@ async def played(running: Running) -> wire.PromptResult:
             return playing.result()
         playing.cancel()
         await asyncio.wait({playing}, timeout=PATIENCE_S)
-        await running.break_off()
+        await running.voice.break_off()
         return wire.PromptResult("cancelled")
     finally:
         left.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from quintet.domain.errors import Invalid
-from quintet.domain.item import ImagePart, MediaKind, MediaPart, Part, TextPart
+from quintet.domain.item import ImagePart, MediaKind, MediaPart, Part, TextPart, as_typed
 from quintet.protocols.wire import models as wire
 
 # Files that a model's own server keeps, by the name it gave them: nobody else can open these.
@@ -26,6 +26,14 @@ def wire_part(part: Part) -> wire.ContentPart:
             return wire.ImageURLPart(wire.Url(f"data:{media_type};base64,{data}", part.label or None))
         case MediaPart():
             return _media(part)
+
+
+def said_by_user(parts: tuple[Part, ...]) -> wire.UserInput:
+    """A lone text as a string, else the parts."""
+    parts = as_typed(parts)
+    if len(parts) == 1 and isinstance(parts[0], TextPart):
+        return parts[0].text
+    return [wire_part(part) for part in parts]
 
 
 def _media(part: MediaPart) -> wire.ContentPart:

@@ -20,14 +20,14 @@ from quintet.protocols.wire.asked import Asked, Settled
 from quintet.protocols.wire.client import Client
 from quintet.protocols.wire.ends import needless, result_of
 from quintet.protocols.wire.errors import NotSupported
-from quintet.protocols.wire.events import Options, Out
+from quintet.protocols.wire.events import Options
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.models import Message
-from quintet.protocols.wire.older import for_client
 from quintet.protocols.wire.requests import Requests
 from quintet.protocols.wire.slash import carry_out
 from quintet.protocols.wire.tree import Tree
+from quintet.protocols.wire.voice import Voice
 from quintet.rpc.connection import Connection
 
 
@@ -44,9 +44,7 @@ class Running:
         self.begun = asyncio.Event()  # a turn runs, or all is over: it can be steered, or never will be
         self.over = asyncio.Event()  # everything has been told
         self.left = asyncio.Event()  # the client has left and can be kept no longer
-        self._told = False  # something of a turn
-        self._open = 0  # turns told and not ended; those of a flow are within one
-        self._together: list[Out] = []  # messages, to be sent before anything else is
+        self.voice = Voice(client, connection, user_input)
         self._requests = Requests(connection, client.house)
 
     async def play(self) -> wire.PromptResult:
@@ -59,7 +57,7 @@ class Running:
             await self.fits()
             parts = self._said or await self._given()
             if parts is None:
-                await self.whole(_nothing)
+                await self.voice.whole()
                 return wire.PromptResult("cancelled")
             if called is None and house.repeats:
                 from quintet.protocols.wire.flowing import run_again  # few clients ask for that
@@ -81,13 +79,6 @@ class Running:
             raise
         finally:
             self._getting.cancel()
-
-    async def break_off(self) -> None:
-        """The end of what was begun, where nobody will wait for the real one."""
-        if not self._told:
-            await self.tell("TurnBegin", wire.TurnBegin(self._input))
-        while self._open:
-            await self.tell("TurnEnd", wire.Empty())
 
     def says(self, words: str) -> None:
         """What the model is given in place of what the client sent."""
@@ -144,22 +135,6 @@ class Running:
             with suppress(QuintetError):  # it has ended by itself
                 await self.client.house.turns.cancel(self._turn.id, ME)
 
-    async def tell(self, kind: str, payload: Any) -> None:
-        if self._count(kind) and self.client.gate.lets(kind):
-            await self._connection.notify("event", Message(kind, payload))
-
-    async def text(self, words: str) -> None:
-        await self._connection.notify("event", _words(words))
-
-    async def whole(self, inside: Any) -> None:
-        """What is no turn of the engine's, told as one."""
-        await self.tell("TurnBegin", wire.TurnBegin(self._input))
-        try:
-            await inside()
-        finally:
-            if self._open:  # else its client has left, and was told
-                await self.tell("TurnEnd", wire.Empty())
-
     async def fits(self) -> None:
         """Raises where the model cannot take the input."""
         thread = await self.client.house.thread()
@@ -168,7 +143,7 @@ class Running:
                 raise NotSupported(words)
             self.client.refuse_unfit(self._input, thread)
         except NotSupported:
-            await self.whole(_nothing)
+            await self.voice.whole()
             raise
 
     async def _run(
@@ -192,7 +167,7 @@ class Running:
                 await asyncio.wait({ending, showing}, return_when=asyncio.FIRST_COMPLETED)
                 if not showing.done() and ending.exception() is not None:
                     # It ended without being able to say so in the journal: no event will come.
-                    await self.tell("TurnEnd", wire.Empty())
+                    await self.voice.tell("TurnEnd", wire.Empty())
                     ending.result()
                 return await showing
             finally:
@@ -214,63 +189,25 @@ class Running:
                 if told is None:
                     told = await tree.take(entry)
                 if isinstance(entry.payload, Delta):
-                    self._together += told  # pieces of text, which no client is spared
+                    self.voice.add_pieces(told)
                     continue
                 if isinstance(entry.payload, TurnStarted):
                     self.begun.set()
                 for out in told:
                     if isinstance(out, Message):
-                        self._together += self._shown(out, tree.projection.finished)
+                        self.voice.add(out, tree.projection.finished, cancelled=self._cancelled)
                     else:
                         await self._turn_to(out)
                 if tree.projection.finished is not None:
                     self.begun.clear()  # whoever steers now waits: of a flow, another turn may follow
-                    await self._flush()
+                    await self.voice.flush()
                     return tree.projection.finished
-            await self._flush()
+            await self.voice.flush()
         raise asyncio.CancelledError  # the feed was closed: the process ends
 
-    def _shown(self, out: Message, finished: TurnFinished | None) -> list[Message]:
-        if not self._count(out.type):
-            return []
-        if finished is not None and out.type == "TurnEnd":
-            return [out]
-        if self._knows(out.payload):
-            return []
-        return for_client(out, self.client.gate, cancelled=self._cancelled)
-
     async def _turn_to(self, out: Asked | Settled) -> None:
-        await self._flush()  # in their order
+        await self.voice.flush()  # in their order
         if isinstance(out, Asked):
             await self._requests.ask(out)
         else:
             self._requests.settled(out.interaction)
-
-    async def _flush(self) -> None:
-        together, self._together = self._together, []
-        await self._connection.notify_all("event", together)
-
-    def _count(self, kind: str) -> bool:
-        """Whether the client can be told so; not all know of a turn within another."""
-        if kind not in ("TurnBegin", "TurnEnd"):
-            return True
-        begins = kind == "TurnBegin"
-        within = self._open > (0 if begins else 1)
-        self._told = True
-        self._open = max(self._open + (1 if begins else -1), 0)
-        return not (within and self.client.gate.ends_once())
-
-    def _knows(self, payload: Any) -> bool:
-        """Whether it is the client's own change of plan mode, of which the reply to it tells."""
-        if isinstance(payload, wire.PlanUpdate) and self.client.own_plan_changes:
-            self.client.own_plan_changes -= 1
-            return True
-        return False
-
-
-async def _nothing() -> None:
-    pass
-
-
-def _words(words: str) -> Message:
-    return Message("ContentPart", wire.TextPart(words))

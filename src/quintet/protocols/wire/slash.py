@@ -44,7 +44,7 @@ async def carry_out(running: Running, called: Called) -> wire.PromptResult | Non
     if deed is Deed.COMPACT and not await _is_empty(running):
         await running.fits()
         return await running.compact(called.words)
-    await running.whole(lambda: _tell(running, called))
+    await running.voice.whole(lambda: _tell(running, called))
     return wire.PromptResult("finished")
 
 
@@ -52,39 +52,41 @@ async def _tell(running: Running, called: Called) -> None:
     house = running.client.house
     match called.command.deed if called.command else None:
         case None:
-            await running.text(f'Unknown slash command "/{called.name}".')
+            await running.voice.text(f'Unknown slash command "/{called.name}".')
         case Deed.HELP:
-            await running.text(listed(house.commands.all()))
+            await running.voice.text(listed(house.commands.all()))
         case Deed.COMPACT:
-            await running.text(EMPTY)
+            await running.voice.text(EMPTY)
         case Deed.ASIDE:
-            await running.text(NO_QUESTION)
+            await running.voice.text(NO_QUESTION)
         case Deed.PLAN:
             await _plan(running, called.words.lower())
         case Deed.YOLO | Deed.AFK as deed:
-            await running.text(await house.toggle(deed))
+            await running.voice.text(await house.toggle(deed))
         case Deed.EXPORT | Deed.IMPORT | Deed.ADD_DIR as deed:
-            await running.text(await _done(running, deed, called.words))
+            await running.voice.text(await _done(running, deed, called.words))
         case Deed.CLEAR:
             thread = await house.thread()
             await house.threads.clear(thread.id)
-            await running.text(CLEARED)
-            await running.tell("StatusUpdate", filled(0, running.client.window(thread)))
+            await running.voice.text(CLEARED)
+            await running.voice.tell("StatusUpdate", filled(0, running.client.window(thread)))
 
 
 async def _plan(running: Running, words: str) -> None:
     house = running.client.house
     thread = (await house.threads.get((await house.thread()).id)).thread
     if words in ("view", "clear") and (deeds := house.deeds) is not None:
-        await running.text(await (deeds.plan(thread) if words == "view" else deeds.clear_plan(thread)))
+        await running.voice.text(await (deeds.plan(thread) if words == "view" else deeds.clear_plan(thread)))
         return
     if words not in ("", "on", "off"):
-        await running.text("There are /plan on, /plan off, /plan view and /plan clear; /plan alone is the other one.")
+        await running.voice.text(
+            "There are /plan on, /plan off, /plan view and /plan clear; /plan alone is the other one."
+        )
         return
     enabled = words == "on" if words else not thread.settings.plan_mode
     await house.threads.configure(thread.id, ThreadUpdated(plan_mode=enabled))
-    await running.text("Plan mode ON: nothing is changed." if enabled else "Plan mode OFF.")
-    await running.tell("StatusUpdate", wire.PlanUpdate(plan_mode=enabled))
+    await running.voice.text("Plan mode ON: nothing is changed." if enabled else "Plan mode OFF.")
+    await running.voice.tell("StatusUpdate", wire.PlanUpdate(plan_mode=enabled))
 
 
 async def _done(running: Running, deed: Deed, words: str) -> str:

@@ -15,9 +15,9 @@ from quintet.domain.thread import Thread
 from quintet.domain.view import ViewReason
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.asked import Asked
-from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
+from quintet.protocols.wire.events import Options, Out, Projection
 from quintet.protocols.wire.models import Message
-from quintet.protocols.wire.parts import wire_part
+from quintet.protocols.wire.parts import said_by_user, wire_part
 from quintet.protocols.wire.slash import CLEARED
 from quintet.protocols.wire.status import filled
 from quintet.protocols.wire.tree import Tree

@@ -11,9 +11,10 @@ from quintet.domain.errors import NotFound
 from quintet.domain.event import Event, ThreadUpdated, TurnQueued
 from quintet.domain.ports import Journal
 from quintet.domain.turn import Turn
-from quintet.protocols.wire.events import Options, Out, Projection, said_by_user
+from quintet.protocols.wire.events import Options, Out, Projection
 from quintet.protocols.wire.kimi_arguments import agent_type
 from quintet.protocols.wire.models import Message, SubagentEvent, UserInput
+from quintet.protocols.wire.parts import said_by_user
 
 _UNWRAPPED = frozenset({"ApprovalResponse"})
 

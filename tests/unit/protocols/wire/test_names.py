@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from quintet.domain.item import ResultStatus, ToolCall, ToolResult, tool_of
 from quintet.domain.ports import Tool
 from quintet.domain.tool import CallScope, Confine, Effect, Prepared, ToolOutcome
 from quintet.domain.turn import Mode
-from quintet.engine.spelling import Respelled
+from quintet.engine.spelling import Respelled, Spelling
 from quintet.protocols.wire import display, kimi_results
 from quintet.protocols.wire.kimi_tools import ROWS
 from quintet.protocols.wire.names import Names
@@ -188,6 +189,18 @@ def test_arguments_become_those_of_our_tools_and_fit_the_form_that_is_offered(
 @pytest.mark.parametrize(("name", "theirs", "own"), CALLS)
 def test_and_back(name: str, theirs: dict[str, Any], own: dict[str, Any]) -> None:
     assert row(name).inward(row(name).outward(own)) == own
+
+
+ODD = (None, "3", "x", 5, -5, 1.5, True, [], ["x"], [1], [{"a": 1}], {}, {"a": 1}, 10**30)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_whatever_a_model_writes_into_an_argument_is_carried_over_or_refused(row: Spelling) -> None:
+    needed = dict.fromkeys(row.parameters["required"], "x")
+    for name in row.parameters["properties"]:
+        for value in ODD:
+            with suppress(Invalid):
+                row.inward(needed | {name: value})
 
 
 @pytest.mark.parametrize(("name", "given", "words"), REFUSED)

@@ -7,7 +7,7 @@ import pytest
 from quintet.domain.errors import ProviderFailed
 from quintet.domain.item import UserMessage, text_of
 from quintet.engine.commands import INIT, Commands, Deed, Named
-from quintet.protocols.wire.events import COMPACTED
+from quintet.protocols.wire.edges import COMPACTED
 from quintet.protocols.wire.slash import CLEARED, EMPTY
 from tests.fakes.providers import GatedProvider, text
 from tests.fakes.wire_client import kinds, payloads, spoken
