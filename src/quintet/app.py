@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # imported when they are needed: the first reply to a client 
     from quintet.engine.answer_form import AnswerForm
     from quintet.engine.checkpoints import Checkpoints
     from quintet.engine.diffs import Diffs
-    from quintet.engine.explaining import Explained
     from quintet.engine.hooks import AllHooks
     from quintet.engine.interactions import Interactions, OnAsk
     from quintet.engine.policy import Policy
@@ -57,32 +56,6 @@ if TYPE_CHECKING:  # imported when they are needed: the first reply to a client 
     from quintet.protocols.wire.session_files import SessionFiles
     from quintet.providers.table import ModelTable
     from quintet.workspace.results import KeptResults
-
-PROTOCOLS = {
-    "wire": "Kimi Wire",
-    "kward": "Kward RPC",
-    "knp": "Popcorn KNP",
-    "opencode": "OpenCode adapter",
-    "kaiak": "Kaiak",
-    "cursorclaw": "CursorClaw",
-}
-
-
-def method_rows(protocol: str) -> list[tuple[str, str]]:
-    """(method, summary) of each row a protocol serves."""
-    if protocol == "wire":
-        from quintet.protocols.wire.server import TABLE
-
-        return [(row.name, row.summary) for row in TABLE]
-    if protocol == "kward":
-        from quintet.protocols.kward.server import TABLE as KWARD
-
-        return [(row.name, row.summary) for row in KWARD]
-    if protocol == "knp":
-        from quintet.protocols.knp.server import TABLE as ROUTES
-
-        return [(route.name, route.summary) for route in ROUTES]
-    return []
 
 
 class App:
@@ -354,25 +327,6 @@ class App:
             told=told,
             told_late=told_late,
             attended=attended,
-        )
-
-    async def explain(self, tool: str, words: str, *, cwd: str, protocol: str) -> Explained:
-        """What policy would say to this call in a new thread in this directory."""
-        from quintet.engine.explaining import Explaining
-        from quintet.late import LateCommandParser
-        from quintet.workspace.project_root import project_root
-
-        root = await asyncio.to_thread(project_root, cwd)
-        known = {project.root: project.id for project in await self.projects.all()}
-        return await Explaining(self.policy, LateCommandParser(), self.tools).explain(
-            tool,
-            words,
-            cwd=cwd,
-            protocol=protocol,
-            project=known.get(root, ""),
-            project_policy=await asyncio.to_thread(self.project_policy, cwd),
-            grants=await self.journal.grants(),
-            now_ms=self.clock.now_ms(),
         )
 
     def project_policy(self, directory: str) -> ProjectPolicy:

@@ -210,6 +210,8 @@ def test_what_could_be_remembered_is_said_and_chosen_by_a_letter(tmp_path: Path,
         screen.close()
     (rule,) = quintet("approvals", "rules", "--json", home=tmp_path / "home").lines
     assert (rule["pattern"], rule["scope"], rule["exact"]) == (["touch", "first"], scope, True)
+    listed = quintet("approvals", "rules", home=tmp_path / "home").out
+    assert ("thr_" in listed) == (scope == "thread"), "which of two is meant, when one is to be revoked"
 
 
 def test_the_rules_of_the_project_are_listed_with_their_file(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ class WireClient:
                     return None
                 self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
+        assert line[:1] + line[-1:] == b"{}", line  # no blank, mark or return around it, which a parser would forgive
         message = json.loads(line)
         assert message["jsonrpc"] == "2.0", message
         self.seen.append(message)

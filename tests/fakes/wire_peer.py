@@ -133,6 +133,7 @@ class Peer:
             self._buffer += data
         line, _, rest = self._buffer.partition(b"\n")
         self._buffer = rest
+        assert line[:1] + line[-1:] == b"{}", line  # no blank, mark or return around it, which a parser would forgive
         message: Message = json.loads(line)
         assert message["jsonrpc"] == "2.0"
         self.seen.append(message)

@@ -6,6 +6,7 @@ import asyncio
 import random
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from quintet.domain.principal import local
 from quintet.engine.interactions import Answer
 from quintet.journal import failpoints
 from quintet.journal.opening import open_journal
+from tests.fakes.memory_disk import in_memory
 from tests.faults import tiers
 from tests.faults.ledger import Ledger
 from tests.faults.processes import Process, python_running, write_home
@@ -26,6 +28,16 @@ from tests.faults.syncs import lose_unsynced
 LONGEST_ROUND_S = 0.9
 ROUNDS_PER_HOME = 25
 pytestmark = pytest.mark.fault
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """A kill leaves what the system has been given, on a disk or not; the larger tiers run on one."""
+    if tiers.TIER != "test":
+        yield tmp_path
+        return
+    with in_memory() as place:
+        yield place
 
 
 def driver(home: Path, seed: str, number: int, failpoint: str = "", **options: str):  # type: ignore[no-untyped-def]

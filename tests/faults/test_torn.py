@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from quintet.domain.item import Damaged, Item
 from quintet.domain.thread import ThreadQuery
 from quintet.journal.opening import open_journal
 from quintet.journal.stored import StoredJournal
+from tests.fakes.memory_disk import in_memory
 from tests.faults import tiers
 from tests.faults.acks import told
 from tests.faults.ledger import all_events
@@ -25,6 +27,16 @@ from tests.faults.processes import Process, no_traceback, python_running, quinte
 
 pytestmark = pytest.mark.fault
 DATABASE, LOG = "quintet.db", "quintet.db-wal"
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """What is torn here is torn by hand, so this tier needs no disk; the larger ones run on one."""
+    if tiers.TIER != "test":
+        yield tmp_path
+        return
+    with in_memory() as place:
+        yield place
 
 
 class Truth:

@@ -16,11 +16,11 @@ import msgspec
 import pytest
 
 from quintet import config
-from quintet.app import PROTOCOLS, method_rows
 from quintet.cli import COMMANDS, exits
 from quintet.cli.docs import renewed
 from quintet.cli.parser import actions_of, common_flags
 from quintet.providers.settings import ModelSettings, ProviderSettings
+from quintet.serving.protocols import PROTOCOLS, method_rows
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

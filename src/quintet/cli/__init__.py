@@ -82,6 +82,7 @@ GC_THRESHOLD = 50_000
 
 def main(argv: list[str] | None = None) -> int:
     """Find the command, import its file, run it. Every error ends as one line and an exit code."""
+    import atexit
     import gc
 
     from quintet.cli import last_resort
@@ -89,6 +90,7 @@ def main(argv: list[str] | None = None) -> int:
     # What is made while modules are imported is never garbage; with the usual threshold it is looked through again and
     # again before the first reply.
     gc.set_threshold(GC_THRESHOLD)
+    atexit.register(gc.freeze)  # nor is there anything to look for at the end: all of it goes with the process
     words = sys.argv[1:] if argv is None else argv
     last_resort.mend_streams()
     try:

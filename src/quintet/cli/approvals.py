@@ -158,7 +158,7 @@ async def _rules(invocation: Invocation, app: App) -> int:
 
 def _words(grant: Grant) -> str:
     offer = GrantOffer(grant.tool, grant.subject, grant.pattern, grant.scope, grant.exact, grant.network, grant.scripts)
-    return offer.words()
+    return ", ".join(filter(None, (offer.words(), grant.thread, grant.protocol and f"on {grant.protocol} only")))
 
 
 async def _revoke(invocation: Invocation, app: App) -> int:

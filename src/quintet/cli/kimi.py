@@ -18,7 +18,7 @@ Quintet where a program expects `kimi`. Programs start it themselves; a person u
   quintet-kimi --version          the release of Kimi whose clients are served"""
 # A client shows these to its user.
 _NOT_HERE = {
-    "login": "There is no login with Quintet: its models are in config.toml, and `quintet models` shows them.",
+    "login": "There is no login with Quintet: it takes the api_key in Kimi's config.toml, or `quintet models`.",
     "logout": "There is no login with Quintet, so nobody is logged out. A key is removed where it was written.",
     "mcp": "Quintet starts no MCP server for Kimi's clients yet, so there is none to test or to log in to.",
     "export": "Quintet exports with `quintet threads export`.",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from quintet.app import PROTOCOLS, method_rows
 from quintet.cli.event_json import encode_line
 from quintet.cli.invoke import Invocation
 from quintet.domain.errors import NotFound
+from quintet.serving.protocols import PROTOCOLS, method_rows
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

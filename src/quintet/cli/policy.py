@@ -13,6 +13,7 @@ from quintet.domain.shown import shown_line
 from quintet.domain.turn import Mode
 from quintet.engine.explaining import Explained
 from quintet.engine.policy import Verdict
+from quintet.serving.explaining import explained
 
 
 def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -29,7 +30,8 @@ def add_flags(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
 async def run(invocation: Invocation) -> int:
     flags = invocation.flags
     async with invocation.open(starts_turns=True) as app:
-        found = await app.explain(flags.tool, " ".join(flags.words), cwd=directory(flags.cwd), protocol=flags.protocol)
+        words, cwd = " ".join(flags.words), directory(flags.cwd)
+        found = await explained(app, flags.tool, words, cwd=cwd, protocol=flags.protocol)
         top = app.config.policy.mode
     if invocation.json:
         invocation.screen.raw(encode_line(_json(found, top)))

@@ -12,8 +12,9 @@ from quintet.app import App, open_app
 from quintet.cli.invoke import Invocation, directory
 from quintet.cli.wire_flags import add_kimi_flags, notes, refuse_unfit
 from quintet.config import Config
-from quintet.config.kimi import Chosen, KimiConfig, choose, logins_of, read_kimi, with_attempts
+from quintet.config.kimi import Chosen, KimiConfig, choose, read_kimi, with_attempts
 from quintet.config.kimi_hooks import hooks_of
+from quintet.config.kimi_notes import notes_of
 from quintet.domain.errors import Invalid
 from quintet.engine.housekeeping import ON_THE_WAY_OUT_S
 from quintet.protocols.wire.place import share_directory
@@ -56,7 +57,7 @@ async def _run(invocation: Invocation, stdio: Stdio) -> int:
     skills_dirs = tuple(map(os.path.abspath, flags.skills_dir))
     hooks = hooks_of(kimi.hooks if kimi else ())
     async with open_app(invocation.home, "wire", over=over, skills_dirs=skills_dirs) as app:
-        for note in (*hooks.notes, *(logins_of(kimi) if kimi else ()), *notes(flags)):
+        for note in (*hooks.notes, *notes_of(kimi, chosen[-1], flags.model), *notes(flags)):
             app.log.line(note)
         work_dir = directory(flags.work_dir, "--work-dir")
         called = _called(flags.work_dir, work_dir)

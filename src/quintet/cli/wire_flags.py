@@ -19,6 +19,8 @@ OTHER_FACES = {
     "--acp": ACP,
 }
 _TOGETHER = (("go_on", "--continue", "session", "--session"), ("config", "--config", "config_file", "--config-file"))
+# An empty path would mean the directory that the client happened to be started in.
+_NEVER_EMPTY = ("--config", "--config-file", "--add-dir", "--skills-dir")
 OKABE = "wire: --agent okabe: its one tool more, SendDMail, is not here; the default agent works."
 
 
@@ -91,9 +93,12 @@ def _of_other_faces(parser: argparse.ArgumentParser) -> None:
 
 
 def _iterations(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = -2
     if number < -1:
-        raise argparse.ArgumentTypeError("must be -1 or more")
+        raise argparse.ArgumentTypeError("must be a whole number, -1 or more")
     return number
 
 
@@ -107,8 +112,9 @@ def refuse_unfit(flags: argparse.Namespace) -> None:
             raise Invalid(f"{its_flag} and {others_flag} cannot go together.", next_step="Give one of them.")
     if flags.session is not None and not flags.session.strip():
         raise Invalid("--session without an id lets a person choose, and here is none.", next_step="Give it an id.")
-    for flag, given in (("--config", flags.config), ("--config-file", flags.config_file)):
-        if given is not None and not given.strip():
+    for flag in _NEVER_EMPTY:
+        given = getattr(flags, flag[2:].replace("-", "_"))
+        if any(not value.strip() for value in (given if isinstance(given, list) else [given]) if value is not None):
             raise Invalid(f"{flag} is empty.", next_step="Give it a value, or leave it out.")
 
 

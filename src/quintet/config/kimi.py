@@ -79,16 +79,6 @@ class KimiConfig(msgspec.Struct, frozen=True):
         return self.loop_control.max_steps_per_turn or self.loop_control.max_steps_per_run
 
 
-def logins_of(kimi: KimiConfig) -> list[str]:
-    """What a person should know of providers that Kimi logs in to by itself."""
-    return [
-        f"Kimi's provider {name} logs in with OAuth, which is not done here: its api_key is used"
-        + ("." if provider.api_key else ", and there is none. Give it one, or set KIMI_API_KEY.")
-        for name, provider in kimi.providers.items()
-        if provider.oauth
-    ]
-
-
 class Chosen(msgspec.Struct, frozen=True):
     """The model a client's turns run with: a reference of ours, empty for the usual one; or why there is none."""
 

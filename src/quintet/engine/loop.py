@@ -151,6 +151,7 @@ class Loop:
         self._compaction = Compaction(self._feed, running, self._models, self._context, ask.request)
         self._asides = Asides(self._feed, running, self._models, ask.request, self._new_spending)
         running.ask_beside = self._asides.begin
+        running.prepared.set()
 
     async def _go(self) -> None:
         running = self._running

@@ -57,6 +57,7 @@ class RunningTurn:
         self.stop_reason = ""
         self.moments = Moments(hooks, self)
         self.ask_beside: Callable[[str], None] | None = None  # begin an aside, once the turn is far enough for one
+        self.prepared = asyncio.Event()  # it can be asked beside its work, or never will be
         self._work: asyncio.Task[None] | None = None
         self._steer_settled = asyncio.Event()
 
@@ -166,4 +167,5 @@ class RunningTurn:
     async def close(self) -> None:
         """From now on nothing is accepted; waits for what is being accepted."""
         self.closing = True
+        self.prepared.set()
         await self.next_steers()

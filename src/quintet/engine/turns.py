@@ -95,13 +95,15 @@ class Turns:
             await self._runs.begin(turn, starter)
         return accepted
 
-    async def compact(self, thread: str, starter: Starter, instructions: str = "") -> Started:
+    async def compact(
+        self, thread: str, starter: Starter, instructions: str = "", *, when_busy: WhenBusy = WhenBusy.QUEUE
+    ) -> Started:
         """Have the thread's older items summarised, in a turn of its own without an input: it waits for its place,
         can be watched and cancelled, and is ended for a dead process like any other."""
         if self._runs.closing:
             raise Busy("Quintet is shutting down.", next_step="Start again in a moment.")
         turn = self._new_turn(thread, (), starter)
-        accepted = await self._accept(turn, only_idle=False, key=None)
+        accepted = await self._accept(turn, only_idle=when_busy is WhenBusy.REJECT, key=None)
         await self._runs.begin(turn, starter, compact=self._feed.mask(instructions))
         return accepted
 
@@ -117,10 +119,11 @@ class Turns:
         return accepted
 
     async def ask_beside(self, thread: str, question: str) -> None:
-        """The same beside the turn that runs here now, which is neither stopped nor steered. TurnOver where none does,
-        or none that could tell yet what it is about."""
+        """The same beside the turn that runs here, which is neither stopped nor steered. TurnOver where none does."""
         turn = await self._running_turn(thread)
         running = self._runs.running.get(turn.id)
+        if running is not None:
+            await running.prepared.wait()
         if running is None or running.ask_beside is None:
             raise TurnOver("No turn of this process runs in this thread.")
         running.ask_beside(self._feed.mask(question))

@@ -42,11 +42,25 @@ Ask = Callable[..., Awaitable[Any]]
 
 async def ask_local(ports: Mapping[str, int] = USUAL_PORTS, within_s: float = WITHIN_S) -> list[LocalServer]:
     """The servers that answer, in the order of the ports."""
+    open_ports = await asyncio.gather(*(_is_open(port, within_s) for port in ports.values()))
+    there = {kind: port for (kind, port), is_open in zip(ports.items(), open_ports, strict=True) if is_open}
+    if not there:  # with most people, who need not wait for the import either
+        return []
     import httpx2
 
     async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=within_s) as client:
-        found = await asyncio.gather(*(_server(client, kind, port, within_s) for kind, port in ports.items()))
+        found = await asyncio.gather(*(_server(client, kind, port, within_s) for kind, port in there.items()))
     return [server for server in found if server is not None]
+
+
+async def _is_open(port: int, within_s: float) -> bool:
+    try:
+        async with asyncio.timeout(within_s):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 async def _server(client: httpx2.AsyncClient, kind: str, port: int, within_s: float) -> LocalServer | None:

@@ -170,7 +170,7 @@ def _deeds(app: App, place: Place) -> Deeds:
 async def _fetched(app: App, address: str, kind: MediaKind) -> Media:
     from quintet.workspace.web.media import fetch_media
 
-    app.log.line(f"wire: the client named {kind} by its address, which is fetched: {shown_line(address)[:200]}")
+    app.log.line(f"wire: {kind} to be fetched for the client: {shown_line(address)[:200]}")
     return await fetch_media(address, kind)
 
 

@@ -33,7 +33,7 @@ def write_export(
         replace(directory, name, lambda passing: write_new(directory, passing, lines, 0o600), only_new=not force)
     except FileExistsError:
         words = f"{place.shown} exists already; nothing was overwritten."
-        next_step = "Name another file, or say that this one may be replaced (--force)."
+        next_step = "Name another file." if root else "Name another file, or let this one be replaced with --force."
         raise Invalid(words, next_step=next_step) from None
     except OSError as error:
         raise _unwritable(place, error) from error
@@ -64,7 +64,7 @@ def _replaceable(place: Place, directory: int, name: str) -> None:
         raise Invalid(f"{place.shown} is a directory.", next_step="Name a file in it.")
     if not stat.S_ISREG(mode):
         words = f"{place.shown} is not a regular file but a pipe, a socket or a device."
-        raise Invalid(words, next_step="Name a file; without one everything goes to standard output.")
+        raise Invalid(words, next_step="Name another file.")
 
 
 def _unwritable(place: Place, error: OSError) -> Invalid:

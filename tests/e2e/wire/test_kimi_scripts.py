@@ -276,11 +276,14 @@ def test_what_a_client_cannot_do_is_not_there_and_called_anyway_says_so(tmp_path
 def test_a_configuration_without_a_usable_model_is_said_at_the_prompt(tmp_path: Path) -> None:
     nothing = {"providers": {"p": {"type": "kimi", "base_url": "", "api_key": ""}}}
     nothing |= {"default_model": "m", "models": {"m": {"provider": "p", "model": ""}}}  # type: ignore[dict-item]
-    with client(tmp_path, "text: ok", **nothing) as wire:
+    with client(tmp_path, "text: ok", flags=("--verbose",), **nothing) as wire:
         assert "result" in wire.initialize()
         heard = wire.prompt("hi")
         assert kinds(heard) == ["TurnBegin", "TurnEnd", "reply"]
         assert heard[-1]["error"] == {"code": -32001, "message": "LLM is not set", "data": None}
+    log = (tmp_path / "home" / "quintet.log").read_text()
+    assert "No model is set: Kimi's configuration says too little of 'm'" in log
+    assert "the prompt has failed: " in log
 
 
 @pytest.mark.req("wire:S48")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.wire.node_sdk import Sdk, all_of, said, types
+from tests.e2e.wire.test_kimi_scripts import call, client
 from tests.fakes.model_server import ModelServer
+from tests.fakes.wire_client import payloads
 from tests.faults.processes import write_home
 
 SAYS = 'scope: turn\nthink: "hm"\ntext: "one "\ntext: "“two”\\u2028"\ntext: "three"\nusage: in=30 out=2 cached=10\n'
@@ -218,6 +220,34 @@ async def test_the_sdk_lists_reads_and_forks_the_sessions_it_finds_on_disk(tmp_p
     assert "remember seven" in asked
     assert "in the fork" in asked
     assert came["deleted"] is True
+
+
+def test_a_plan_is_put_forward_and_agreed_to_without_anything_the_sdk_cannot_read(tmp_path: Path) -> None:
+    calls = ("EnterPlanMode {}", 'ExitPlanMode {"plan": "paint it"}')
+    plans = "scope: turn\n" + "".join(f"tool_call: {call}\n---\n" for call in calls) + 'text: "done"\n'
+    (turn,) = sdk(tmp_path, plans).play("talk", say=["go"])["turns"]
+    (asked,) = all_of(turn, "ApprovalRequest")
+    assert "paint it" in json.dumps(asked["display"])
+    assert said(turn) == "done"
+
+
+@pytest.mark.req("wire:N1", "wire:S94")
+def test_the_sdk_forks_behind_a_turn_in_which_something_in_the_background_ended(tmp_path: Path) -> None:
+    forking, session = Sdk(tmp_path, tmp_path / "home"), str(uuid.uuid4())
+    forking.share = tmp_path / "home" / "share"
+    background = call("Agent", {"description": "look", "prompt": "do it", "run_in_background": True})
+    flags = ("--yolo", "--session")
+    with client(tmp_path, background, *["text: fine"] * 3, "text: last", flags=(*flags, session)) as wire:
+        wire.initialize()
+        assert len(payloads(wire.prompt("first"), "Notification")) == 1
+        wire.prompt("second")
+    fork = forking.play("fork", session=session, turn=1)
+    words = Path(fork["sessionDir"], "context.jsonl").read_text()
+    assert '"second"' in words
+    assert '"last"' in words
+    with client(tmp_path, flags=(*flags, fork["sessionId"])) as wire:
+        told = wire.call("replay")
+        assert [begun["user_input"] for begun in payloads(told, "TurnBegin")] == ["first", "second"]
 
 
 @pytest.mark.req("wire:S40", "wire:S41")

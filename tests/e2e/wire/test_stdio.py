@@ -51,16 +51,22 @@ def test_a_client_greets_prompts_and_leaves(tmp_path: Path) -> None:
         assert wire.ended(5) == (0, "")
 
 
-@pytest.mark.req("wire:S32", "wire:S33", "wire:S34", "wire:S35", "wire:S36")
-def test_a_cancel_is_answered_first_and_the_next_prompt_works(tmp_path: Path) -> None:
+@pytest.mark.req("wire:S32", "wire:S33", "wire:S34", "wire:S35", "wire:S36", "wire:S110")
+def test_a_cancel_is_answered_first_and_the_next_prompt_works_without_what_the_first_was_steered_with(
+    tmp_path: Path,
+) -> None:
     with client(tmp_path, HOLDS) as wire:
         wire.send(id="p", method="prompt", params={"user_input": "go"})
         wire.until(lambda m: "ContentPart" in str(m))
+        assert wire.call("steer", user_input="never mind")[-1]["result"] == {"status": "steered"}
         wire.send(id="x", method="cancel")
         heard = wire.reply("p")
         assert [m.get("id") or m["params"]["type"] for m in heard] == ["x", "TurnEnd", "p"]
         assert heard[0]["result"] == {}
         assert heard[-1]["result"] == {"status": "cancelled"}
+        (context,) = (tmp_path / "home" / "share" / "sessions").glob("*/*/context.jsonl")
+        assert '"go"' in (given := context.read_text())  # what the model reads from now on
+        assert "never mind" not in given
         wire.send(id="q", method="prompt", params={"user_input": "again"})
         assert kinds(wire.until(lambda m: "ContentPart" in str(m)))[0] == "TurnBegin"
 
@@ -214,6 +220,9 @@ def test_a_model_that_prints_and_a_command_that_prints_never_reach_stdout(tmp_pa
         (["--wire", "--continue"], b"Start without --continue"),
         (["--wire", "--add-dir", "/etc"], b"cannot be added"),
         (["--wire", "--add-dir", "/none/such"], b"is no directory"),
+        (["--wire", "--add-dir="], b"--add-dir is empty"),
+        (["--skills-dir=", "--wire"], b"--skills-dir is empty"),
+        (["--wire", "--max-ralph-iterations", "x"], b"must be a whole number, -1 or more"),
     ],
 )
 def test_what_is_no_way_to_start_it_says_so(words: list[str], said: bytes, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from quintet.config import Config
 from quintet.config.kimi import NO_MODEL, Chosen, KimiConfig, choose, parse_kimi, read_kimi
+from quintet.config.kimi_notes import notes_of
 from quintet.domain.errors import Invalid
 from quintet.providers.settings import ModelSettings, ProviderKind, ProviderSettings
 
@@ -239,3 +240,26 @@ def test_a_missing_file_is_said_by_name(tmp_path: Path) -> None:
 def test_a_printed_configuration_shows_no_key() -> None:
     assert "sk-example" not in repr(parse_kimi(TOML, "it"))
     assert KimiConfig() == parse_kimi("{}", "it")
+
+
+@pytest.mark.req("wire:S47")
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ({"models": {"m": {"provider": "p"}}}, "names no default_model"),
+        (one(type="kimi") | {"default_model": "n"}, "has no model 'n', only: m."),
+        (one(type="kimi") | {"providers": {}}, "has no provider 'p', which its model 'm' names"),
+        (one(type="kimi"), "says too little of 'm'"),
+    ],
+)
+def test_why_no_model_is_set_is_told_in_the_log(document: dict[str, Any], why: str) -> None:
+    kimi = parse_kimi(json.dumps(document), "it")
+    (note,) = notes_of(kimi, choose(kimi, Config(), {}))
+    assert why in note
+
+
+def test_of_a_model_that_can_be_used_nothing_is_told_but_that_its_login_is_not_gone() -> None:
+    kimi = parse_kimi(json.dumps(one(type="kimi", base_url="https://api.example/v1", oauth={"key": "k"})), "it")
+    (note,) = notes_of(kimi, choose(kimi, Config(), {}))
+    assert "logs in with OAuth" in note
+    assert notes_of(None, choose(None, Config(), {})) == []

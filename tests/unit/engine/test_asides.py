@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from quintet.domain.event import AsideAnswered, AsideAsked, StepFinished
 from quintet.domain.item import ToolCall, ToolResult, text_of
 from quintet.domain.model import ToolInput, ToolStart, Usage, UsageChunk
 from quintet.domain.ports import Provider
+from quintet.domain.surroundings import Surroundings
 from quintet.domain.turn import Turn, TurnState, WhenBusy
 from quintet.engine.asides import AT_ONCE, LONGEST, Asides
 from quintet.engine.spending import Budget
@@ -162,6 +164,29 @@ async def test_known_secrets_are_masked_in_question_and_answer(house: House) -> 
     await process.ended(started.turn.id)
     assert await answers(process, thread) != []
     assert "hunter2" not in repr(await process.events(thread))
+
+
+async def test_one_that_comes_before_the_turn_is_ready_waits_for_that(house: House) -> None:
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    class Slowly:
+        async def look(self, cwd: str) -> Surroundings:
+            reached.set()
+            await go.wait()
+            return Surroundings()
+
+    process = await house.process(surroundings=Slowly())
+    thread = await process.thread()
+    model = GatedProvider(text("one"), text("two"))
+    started = await process.start(thread, model)
+    await soon(reached.wait())
+    asking = asyncio.ensure_future(process.turns.ask_beside(thread, "why?"))
+    await asyncio.sleep(0)
+    assert not asking.done()
+    go.set()
+    await soon(asking)
+    await process.ended(started.turn.id)
+    assert len(await answers(process, thread)) == 1
 
 
 async def test_one_that_goes_on_for_ever_is_ended_whether_it_speaks_or_calls(lone: Process) -> None:

@@ -152,6 +152,13 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: p
 
 
 def test_looking_at_models_loads_no_http_client():
-    code = "import sys, quintet.cli.models, quintet.providers.table; print('httpx2' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    """Nor does a look for servers where none is."""
+    with socket.socket() as taken:  # and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        asking = f"asyncio.run(ask_local({{'vllm': {taken.getsockname()[1]}}}))"
+        code = "import asyncio, sys, quintet.cli.models, quintet.providers.table\n"
+        code += f"from quintet.providers.local_servers import ask_local\nassert {asking} == []\n"
+        done = subprocess.run(
+            [sys.executable, "-c", f"{code}print('httpx2' in sys.modules)"], capture_output=True, text=True, check=True
+        )
     assert done.stdout == "False\n"

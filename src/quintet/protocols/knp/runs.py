@@ -26,7 +26,7 @@ from quintet.protocols.knp.run_stream import stream_run
 from quintet.protocols.knp.threads import OneThread, check_agent, check_model, client_key
 from quintet.protocols.knp.watching import Wanted
 from quintet.protocols.knp.wording import RUN_STATUS, run_error
-from quintet.rpc.http.call import Answer, HttpCall, Streamed
+from quintet.rpc.http.call import Answer, Held, HttpCall, Streamed
 from quintet.rpc.http.routes import HOLDER, Routes
 
 RUNS = Routes("runs", who=HOLDER, since="0.1")
@@ -56,7 +56,7 @@ class StartRun(msgspec.Struct, frozen=True):
     statuses=(200, 202),
     keyed=True,
 )
-async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Streamed | Answer:
+async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Streamed | Answer | Held:
     house = call.state
     thread, namespace = await house.thread(call, params.tid, params.namespace)
     before = await _position(house)
@@ -71,7 +71,11 @@ async def start(call: HttpCall[House], params: StartRun, body: NewRun) -> Stream
         wanted = Wanted(NAMESPACE, namespace.name, thread.id)
         result = partial(ended_run, house, thread, started.turn.id)
         return Streamed(lambda stream: begin(house, stream, wanted, result=result), headers)
-    return Answer(await ended_run(house, thread, started.turn.id), 200, headers)
+
+    async def whole() -> Answer:
+        return Answer(await ended_run(house, thread, started.turn.id), 200, headers)
+
+    return Held(whole)
 
 
 async def _position(house: House) -> int:

@@ -87,8 +87,9 @@ class Others:
         self._turns = {id: turn for id, turn in self._turns.items() if not turn.ended}
 
     def _is_foreign(self, turn: Turn) -> bool:
-        """A subagent's belongs to the turn it works for; what this process runs is told by whoever began it."""
-        mine = turn.for_turn or turn.runner == self._feed.journal.owner
+        """A subagent's belongs to the turn it works for; what this process runs is told by whoever began it; a question
+        beside the thread is nothing this protocol could tell."""
+        mine = turn.for_turn or turn.aside or turn.runner == self._feed.journal.owner
         return turn.thread == self._session.thread and not mine and turn.id not in self._turns
 
     async def _begin(self, turn: Turn) -> None:
@@ -120,6 +121,7 @@ class Foreign(Running):
         self._projection: Projection = Projection(turn.id)
         self._unfinished: dict[str, list[Said]] = {}  # by item: it is in no transcript before it is whole
         self._open: dict[str, Interaction] = {}
+        self._step = ""  # the one that speaks; the engine's own, a question beside it say, end in between
 
     async def take(self, event: ev.Event) -> None:
         for out in self._projection.project(event):
@@ -142,7 +144,9 @@ class Foreign(Running):
                 self._unfinished.setdefault(item, []).append(said)
             case ev.ItemAdded(item=whole):
                 self._unfinished.pop(whole.id, None)
-            case ev.StepRetried() | ev.StepFinished() if mine:
+            case ev.StepStarted(step=step, number=number) if mine and number:
+                self._step = step
+            case ev.StepRetried(step=step) | ev.StepFinished(step=step) if mine and step == self._step:
                 self._unfinished = {}
             case ev.InteractionResolved(interaction=id):
                 self._open.pop(id, None)

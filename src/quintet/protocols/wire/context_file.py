@@ -120,9 +120,10 @@ class _Lines:
                 else:
                     self._flush()
                     self._lines.append(result)
-            case it.UserMessage(parts=parts):
+            case it.UserMessage(parts=parts, notice=notice):
                 self._flush()
-                self._lines.append(line({"role": "user", "content": _content(parts)}))
+                # Nobody has said a notice, and clients count the lines of the person to find a turn.
+                self._lines.append(line({"role": "system" if notice else "user", "content": _content(parts)}))
             case it.Summary(text=text):
                 self._flush()
                 self._lines.append(line({"role": "user", "content": text}))

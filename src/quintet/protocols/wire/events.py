@@ -80,7 +80,7 @@ class Projection:
         self._returned: dict[str, wire.ToolReturnValue] = {}
         self._steers: list[Message] = []  # given to the model with the next step
         self._asides: dict[str, ev.AsideAsked] = {}  # not answered yet
-        self._step = 0
+        self._step, self._step_id = 0, ""
         self.finished: ev.TurnFinished | None = None
 
     def project(self, event: ev.Event) -> list[Out]:
@@ -128,11 +128,13 @@ class Projection:
         self._model = said.model
         if not said.number:
             return []  # one of the engine's own
-        self._step = said.number
+        self._step, self._step_id = said.number, said.step
         steers, self._steers = self._steers, []
         return [*steers, Message("StepBegin", wire.StepBegin(said.number))]
 
     def _step_retried(self, said: ev.StepRetried) -> list[Out]:
+        if said.step != self._step_id:
+            return []  # one of the engine's own, beside the step: what the client has been told of that still holds
         self._calls.again()
         retry = wire.StepRetry(self._step, said.attempt, said.most, said.wait_s, said.kind or said.reason, said.status)
         return [Message("StepRetry", retry)]

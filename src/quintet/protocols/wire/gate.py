@@ -37,6 +37,8 @@ SINCE: dict[str, tuple[int, int]] = {
     "StepRetry": (1, 10),
     "Notification": (1, 10),  # in no notes either; no client of an older version is known to take it
 }
+# The Node SDK declares 1.7 and shows a PlanDisplay as an error; the request behind it shows the plan, too.
+TAKEN_SINCE = SINCE | {"PlanDisplay": (1, 8)}
 DROPPED = frozenset(
     {
         "StepRetry",
@@ -71,12 +73,12 @@ class Gate:
     def lets(self, kind: str) -> bool:
         if not self._shut or kind not in DROPPED or (kind == "SteerInput" and self._steers):
             return True
-        return self._version >= SINCE[kind]
+        return self._version >= TAKEN_SINCE[kind]
 
-    def nests(self) -> bool:
-        """Whether a turn can be told within another. TurnEnd was new in 1.2: the Go SDK, which declares that, takes the
-        first for the last, and a second TurnBegin ends the program it is part of."""
-        return not self._shut or self._version != SINCE["TurnEnd"]
+    def ends_once(self) -> bool:
+        """TurnEnd was new in 1.2. The Go SDK, which declares that, takes the first for the last; a second TurnBegin
+        ends the program it is part of, and what comes behind its cancel but for the end is an unexpected end to it."""
+        return self._shut and self._version == SINCE["TurnEnd"]
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -101,9 +101,9 @@ class Names:
             said = body.message.rstrip("…")
             only_words = not body.images and body.text.startswith(said)  # no output, just why there is none
             message = body.text if only_words else body.message
-            return ToolReturnValue(
-                True, "" if only_words else output(body), message, blocks or [display.brief(body.message)]
-            )
+            if not blocks and body.message:
+                blocks = [display.brief(body.message)]
+            return ToolReturnValue(True, "" if only_words else output(body), message, blocks)
         silent = name in _SILENT or body.text == _NOTHING.get(name)
         return ToolReturnValue(False, "" if silent else output(body), body.message, blocks)
 

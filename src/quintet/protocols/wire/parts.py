@@ -10,7 +10,7 @@ from quintet.protocols.wire import models as wire
 
 # Files that a model's own server keeps, by the name it gave them: nobody else can open these.
 OF_THE_SERVER = "ms://"
-_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]*)\Z")
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/\s]*={0,2}\s*)\Z")
 _NOUNS = {
     MediaKind.IMAGE: "An image given as a data URI must be an image in base64.",
     MediaKind.AUDIO: "Sound given as a data URI must be in base64.",
@@ -52,9 +52,16 @@ def url_of(part: wire.ImageURLPart | wire.AudioURLPart | wire.VideoURLPart) -> t
 def held(kind: MediaKind, given: wire.Url) -> ImagePart | MediaPart | None:
     """What the URL itself holds, or names on the model's own server; None where it would have to be fetched."""
     url, label = given.url, given.id or ""
+    if url[:5].lower() != "data:":
+        passed_on = kind is not MediaKind.IMAGE and url.startswith(OF_THE_SERVER)
+        return MediaPart(kind, url, label=label) if passed_on else None
     found = _DATA.match(url)
-    if found is None and url[:5].lower() == "data:":
+    data = "".join(found[2].split()) if found else ""
+    if found is None or not _whole(data) or (kind is MediaKind.IMAGE and not found[1].startswith("image/")):
         raise Invalid(_NOUNS[kind])
-    if kind is MediaKind.IMAGE:
-        return ImagePart(found[1], "".join(found[2].split()), label=label) if found else None
-    return MediaPart(kind, url, label=label) if found or url.startswith(OF_THE_SERVER) else None
+    return ImagePart(found[1], data, label=label) if kind is MediaKind.IMAGE else MediaPart(kind, url, label=label)
+
+
+def _whole(data: str) -> bool:
+    """Base64 that can be read: what cannot would be refused by the model's server, with every later prompt, too."""
+    return bool(signs := len(data.rstrip("="))) and signs % 4 != 1

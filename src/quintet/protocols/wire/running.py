@@ -40,6 +40,7 @@ class Running:
         self._cancelled = False
         self._said: tuple[Part, ...] = ()
         self._cancelling: asyncio.Task[None] | None = None
+        self._getting: asyncio.Task[tuple[Part, ...]] | None = None  # what lies at addresses
         self.begun = asyncio.Event()  # a turn runs, or all is over: it can be steered, or never will be
         self.over = asyncio.Event()  # everything has been told
         self.left = asyncio.Event()  # the client has left and can be kept no longer
@@ -56,15 +57,30 @@ class Running:
             if called is not None and (done := await carry_out(self, called)) is not None:
                 return done
             await self.fits()
-            parts = self._said or await core_parts(self._input, house.fetch)
+            parts = self._said or await self._given()
+            if parts is None:
+                await self.whole(_nothing)
+                return wire.PromptResult("cancelled")
             if called is None and house.repeats:
                 from quintet.protocols.wire.flowing import run_again  # few clients ask for that
 
-                return await run_again(self, tuple(parts))
+                return await run_again(self, parts)
             return result_of(await self.turn(parts, self.client.starter()))
         finally:
             self.begun.set()
             self.over.set()
+
+    async def _given(self) -> tuple[Part, ...] | None:
+        """What the client sent; None where it has cancelled while some of that was fetched."""
+        self._getting = asyncio.ensure_future(core_parts(self._input, self.client.house.fetch))
+        try:
+            return await self._getting
+        except asyncio.CancelledError:
+            if self._cancelled and not self.left.is_set():
+                return None
+            raise
+        finally:
+            self._getting.cancel()
 
     async def break_off(self) -> None:
         """The end of what was begun, where nobody will wait for the real one."""
@@ -107,7 +123,8 @@ class Running:
         house = self.client.house
         thread = await house.thread()
         starter = self.client.starter()
-        finished = await self._run(thread, lambda: house.turns.compact(thread.id, starter, wishes))
+        compact, busy = house.turns.compact, WhenBusy.REJECT
+        finished = await self._run(thread, lambda: compact(thread.id, starter, wishes, when_busy=busy))
         return wire.PromptResult("finished") if needless(finished) else result_of(finished)
 
     async def aside(self, question: str) -> wire.PromptResult:
@@ -121,6 +138,8 @@ class Running:
     async def cancel(self) -> None:
         """Returned when the turn has ended, as far as that is possible."""
         self._cancelled = True
+        if self._getting is not None:
+            self._getting.cancel()
         if self._turn is not None:
             with suppress(QuintetError):  # it has ended by itself
                 await self.client.house.turns.cancel(self._turn.id, ME)
@@ -157,6 +176,7 @@ class Running:
     ) -> TurnFinished:
         house = self.client.house
         with house.feed.follow(root=thread.root) as events:
+            self.client.own_plan_changes = 0  # what was changed before is not among these events
             started = await start()
             self._connection.background(house.use)
             self._turn = started.turn
@@ -215,7 +235,9 @@ class Running:
             return []
         if finished is not None and out.type == "TurnEnd":
             return [out]
-        return for_client(out, self.client.gate) if not self._knows(out.payload) else []
+        if self._knows(out.payload):
+            return []
+        return for_client(out, self.client.gate, cancelled=self._cancelled)
 
     async def _turn_to(self, out: Asked | Settled) -> None:
         await self._flush()  # in their order
@@ -236,7 +258,7 @@ class Running:
         within = self._open > (0 if begins else 1)
         self._told = True
         self._open = max(self._open + (1 if begins else -1), 0)
-        return not within or self.client.gate.nests()
+        return not (within and self.client.gate.ends_once())
 
     def _knows(self, payload: Any) -> bool:
         """Whether it is the client's own change of plan mode, of which the reply to it tells."""

@@ -49,7 +49,7 @@ class SessionFiles:
                 self._note(f"{place.path('context.jsonl')} was written by somebody else and is left as it is.")
             elif await work.wire() is not Standing.OURS:
                 self._note(f"{place.path('wire.jsonl')} was written by somebody else and is left as it is.")
-            await work.state()
+            await self._state(work)
             await work.subagents()
         if work.told:
             await self._used(place)
@@ -92,8 +92,15 @@ class SessionFiles:
             return await self._import(place, thread.settings, takes_name=True)
         if await work.wire() is not Standing.OURS:  # it tells people, not the model: what follows is put behind it
             await work.adopt("wire.jsonl")
-        await work.state()
+        await self._state(work)
         return thread
+
+    async def _state(self, work: Work) -> None:
+        """It is there for people to see: one that somebody has broken holds up nothing else."""
+        try:
+            await work.state()
+        except (QuintetError, OSError) as error:
+            self._note(error.message if isinstance(error, QuintetError) else f"state.json was not written: {error}")
 
     async def _by_own_id(self, place: Place) -> Handle | None:
         """A thread begun elsewhere is known by its own id, in its own directory; from then on it has files."""

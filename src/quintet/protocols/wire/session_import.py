@@ -16,6 +16,7 @@ from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.parts import held, url_of
 
 LARGEST = 256 * 1024 * 1024
+OPENS, CLOSES, FAILED = "<system>", "</system>", "ERROR: "
 
 
 class _Function(Struct, frozen=True):
@@ -46,7 +47,7 @@ def bodies(data: bytes) -> list[it.Body]:
         if text.strip():
             try:
                 found += _bodies(msgspec.json.decode(text, type=_Line), names)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise Invalid(f"Line {number} cannot be read: {error}.") from None
             except Invalid as error:
                 raise Invalid(f"Line {number} cannot be taken: {error.message}") from None
@@ -58,19 +59,35 @@ def _bodies(line: _Line, names: dict[str, str]) -> list[it.Body]:
         return []  # the program's own notes
     parts = _parts(line.content)
     match line.role:
-        case "user" | "system":
-            return [it.UserMessage(tuple(map(_core, parts)) or (it.TextPart(""),))]
+        case "user" | "system" as role:
+            notice = "brought" if role == "system" else ""  # which nobody has said
+            return [it.UserMessage(tuple(map(_core, parts)) or (it.TextPart(""),), notice=notice)]
         case "assistant":
             calls = [it.ToolCall(c.id, c.function.name, c.function.arguments or "{}") for c in line.tool_calls or ()]
             names.update((call.call_id, call.name) for call in calls)
             return [*_said(parts), *calls]
         case "tool":
             call = line.tool_call_id or ""
+            status, message, parts = _ended(parts)
             kept = list(map(_core, parts))
-            text = "\n".join(part.text for part in kept if isinstance(part, it.TextPart))
+            words = [part.text for part in kept if isinstance(part, it.TextPart)]
+            if not words or status is not it.ResultStatus.OK:
+                words += [message] * bool(message)  # which the model needs to know
+            text = "\n".join(words)
             images = tuple(part for part in kept if not isinstance(part, it.TextPart))
-            return [it.ToolResult(call, names.get(call, "unknown"), it.ResultStatus.OK, text, images=images)]
+            return [it.ToolResult(call, names.get(call, "unknown"), status, text, message, images=images)]
     raise Invalid(f"the role {line.role!r} is not known.")
+
+
+def _ended(parts: list[wire.ContentPart]) -> tuple[it.ResultStatus, str, list[wire.ContentPart]]:
+    """How a call ended stands in tags before its output, where Kimi itself wrote it."""
+    match parts:
+        case [wire.TextPart(text=first), *output] if first.startswith(OPENS) and first.endswith(CLOSES):
+            said = first[len(OPENS) : -len(CLOSES)]
+            failed = said.startswith(FAILED)
+            status = it.ResultStatus.ERROR if failed else it.ResultStatus.OK
+            return status, said.removeprefix(FAILED) if failed else said, output
+    return it.ResultStatus.OK, "", parts
 
 
 def _parts(content: Any) -> list[wire.ContentPart]:
@@ -82,13 +99,21 @@ def _parts(content: Any) -> list[wire.ContentPart]:
 
 
 def _core(part: wire.ContentPart) -> it.Part:
-    """What lies elsewhere is named in its place: nothing is fetched for a file."""
+    """What lies elsewhere, or cannot be read, is named in its place: nothing is fetched for a file, and one bad part
+    does not cost the rest."""
     match part:
         case wire.TextPart(text=text) | wire.ThinkPart(think=text):
             return it.TextPart(text)
         case _:
             kind, url = url_of(part)
-            return held(kind, url) or it.TextPart(it.named(it.MediaPart(kind, url.url)))
+            return _held(kind, url) or it.TextPart(it.named(it.MediaPart(kind, url.url)))
+
+
+def _held(kind: it.MediaKind, url: wire.Url) -> it.Media | None:
+    try:
+        return held(kind, url)
+    except Invalid:
+        return None
 
 
 def _said(parts: list[wire.ContentPart]) -> list[it.Body]:

@@ -40,7 +40,7 @@ def parsed(data: bytes | None, path: str) -> dict[str, Any]:
         return {}
     try:
         found = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"{path} cannot be read and is left as it is: {error}.") from None
     if not isinstance(found, dict):
         raise Invalid(f"{path} holds no object and is left as it is.")

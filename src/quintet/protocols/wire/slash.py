@@ -39,8 +39,10 @@ async def carry_out(running: Running, called: Called) -> wire.PromptResult | Non
 
         return await run_flow(running, called)
     if deed is Deed.ASIDE and called.words:
+        await running.fits()
         return await running.aside(called.words)
     if deed is Deed.COMPACT and not await _is_empty(running):
+        await running.fits()
         return await running.compact(called.words)
     await running.whole(lambda: _tell(running, called))
     return wire.PromptResult("finished")

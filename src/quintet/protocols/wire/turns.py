@@ -10,7 +10,7 @@ from quintet.domain.thread import Thread
 from quintet.engine.commands import Deed
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.client import Client
-from quintet.protocols.wire.errors import NONE_IN_PROGRESS, WrongState
+from quintet.protocols.wire.errors import NONE_IN_PROGRESS, Failed, WrongState
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.leaving import played
@@ -32,10 +32,18 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
     client = call.state
     running = Running(client, call.connection, params.user_input)
     with client.busy(running):
-        client.own_plan_changes = 0
-        result = await played(running)
+        try:
+            result = await played(running)
+        except Exception as failure:
+            client.house.trace(f"wire: the prompt has failed: {_why(failure)}")
+            raise
         client.house.trace(f"wire: the prompt has ended: {result.status}")
         return result
+
+
+def _why(failure: Exception) -> str:
+    """More than the client hears, where that is one sentence for many reasons."""
+    return f"{failure.info.message} {failure.info.next_step}".strip() if isinstance(failure, Failed) else str(failure)
 
 
 @TURNS.method(
@@ -102,7 +110,7 @@ async def set_plan_mode(call: Call[Client], params: wire.PlanModeParams) -> wire
     try:
         await client.house.threads.configure(thread.id, ThreadUpdated(plan_mode=params.enabled))
     except BaseException:
-        client.own_plan_changes -= counted  # nothing has changed, so nothing will be told
+        client.own_plan_changes = max(0, client.own_plan_changes - counted)  # nothing has changed, nothing will be told
         raise
     await call.notify("event", wire.Message("StatusUpdate", wire.PlanUpdate(plan_mode=params.enabled)))
     return wire.PlanModeResult(params.enabled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -65,6 +65,12 @@ class Answer(Struct, frozen=True):
     result: Any
     status: int = 200
     headers: dict[str, str] = {}
+
+
+class Held(Struct, frozen=True):
+    """An answer that may take long. Once the client is gone nobody waits for it; what it waits for goes on."""
+
+    wait: Callable[[], Coroutine[Any, Any, Answer]]
 
 
 class Streamed(Struct, frozen=True):

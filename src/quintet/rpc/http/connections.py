@@ -46,11 +46,20 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0  # that have come
         self._head_parsed = 0  # that were read as a head
         self._head_timer: asyncio.TimerHandle | None = None
-        self._when_lost: list[Callable[[], None]] = []
+        self._when_lost: list[Callable[[], object]] = []
 
     # --- what a stream needs of its connection ---------------------------------------------------------------------
-    def on_lost(self, callback: Callable[[], None]) -> None:
+    def on_lost(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """At once where it is lost already. What is returned takes it back."""
         self._when_lost.append(callback)
+        if self.transport.is_closing():
+            callback()
+
+        def take_back() -> None:
+            if callback in self._when_lost:
+                self._when_lost.remove(callback)
+
+        return take_back
 
     def write_at_once(self, chunk: bytes) -> bool:
         """A piece of the answer that is under way, if the client keeps up; what ASGI's `send` would do, without a task
@@ -84,7 +93,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
         super().connection_lost(exc)
-        for callback in self._when_lost:
+        for callback in tuple(self._when_lost):
             callback()
 
     def data_received(self, data: bytes) -> None:

@@ -6,6 +6,7 @@ format, and every request is one line of the access log.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from quintet.rpc.dispatch import Lanes
 from quintet.rpc.http.access import AccessLog
 from quintet.rpc.http.attempts import Attempts
 from quintet.rpc.http.bodies import Decoders, Receive
-from quintet.rpc.http.call import Answer, HttpCall, Streamed
+from quintet.rpc.http.call import Answer, Held, HttpCall, Streamed
 from quintet.rpc.http.callers import Callers
 from quintet.rpc.http.credential import Credential, split_path
 from quintet.rpc.http.faults import BadRequest, Errors, HttpError, NoRoute, TooMany, WrongVerb
@@ -29,6 +30,7 @@ from quintet.rpc.http.sending import Send, Sender
 from quintet.rpc.http.sse import Stream
 
 S = TypeVar("S")
+GONE = 499  # for the log alone: the client had left before it was answered
 SINGLE = ("authorization", "content-type", "idempotency-key", "last-event-id")  # Host and Origin are the guards'
 
 
@@ -129,7 +131,23 @@ class Face(Generic[S]):
         finally:
             lane.leave()
 
+    async def _held(self, held: Held, request: Request) -> Answer | None:
+        """None when the client has gone."""
+        waiting = asyncio.ensure_future(held.wait())
+        take_back = request.link.on_lost(waiting.cancel)
+        try:
+            await asyncio.wait({waiting})
+        finally:
+            take_back()
+            waiting.cancel()
+        return None if waiting.cancelled() else waiting.result()
+
     async def _answer(self, outcome: Any, request: Request) -> None:
+        if isinstance(outcome, Held):
+            outcome = await self._held(outcome, request)
+            if outcome is None:
+                request.sender.status = GONE
+                return
         if isinstance(outcome, Streamed):
             await self._stream(outcome, request)
         elif isinstance(outcome, Answer):

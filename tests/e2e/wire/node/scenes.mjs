@@ -172,6 +172,10 @@ const scenes = {
     return { turns, sessionId: session.sessionId, fork, listed, everywhere, events, inTurns, inFork, after, deleted };
   },
 
+  async fork() {
+    return await sdk.forkSession({ workDir: given.work, sourceSessionId: given.session, turnIndex: given.turn });
+  },
+
   async hooks() {
     const asked = [];
     const client = new sdk.ProtocolClient();

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -145,6 +148,25 @@ def test_who_leaves_a_streamed_run_does_not_end_it(knp: Knp) -> None:
         asked = stream.until("approval.requested")
     assert knp.get(f"/threads/{tid}")["state"] == "running"
     knp.decide(asked["data"]["id"], "allow")
+    assert knp.ended(tid)["status"] == "completed"
+
+
+@pytest.mark.req("knp:K5")
+def test_nobody_waits_for_a_held_run_whose_client_left_and_the_run_goes_on(knp: Knp) -> None:
+    async def waiting() -> int:
+        names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
+        return sum(name == "start.<locals>.whole" for name in names)
+
+    tid = knp.thread()["tid"]
+    body = json.dumps({"input": TEXT, "model": {"provider": "tool", "modelId": "scripted"}}).encode()
+    head = f"POST /threads/{tid}/runs HTTP/1.1\r\nHost: 127.0.0.1:{knp.server.port}\r\n"
+    head += f"Authorization: Bearer {knp.server.token}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", knp.server.port), timeout=30) as client:
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        asked = knp.waiting(tid)
+        assert knp.server.call(waiting()) == 1
+    wait_for(lambda: knp.server.call(waiting()) == 0)
+    knp.decide(asked["id"], "allow")
     assert knp.ended(tid)["status"] == "completed"
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.event import AsideAnswered, Event
 from quintet.domain.interaction import Verdict
 from quintet.domain.turn import TurnState
 from quintet.engine.interactions import Answer
+from quintet.engine.subscription import Subscription
 from quintet.tools.ask_user import AskUserTool
 from tests.fakes.engine import ME, House, Process
 from tests.fakes.kward_peer import Message, Peer, is_event, kinds, payloads
@@ -52,6 +54,12 @@ def thread(peer: Peer, session: Message) -> str:
 async def queued(peer: Peer) -> str:
     """The id of the turn that the client hears of next."""
     return (await peer.until(lambda m: is_event(m, "", "turnQueued")))[-1]["params"]["turnId"]  # type: ignore[no-any-return]
+
+
+async def answered(events: Subscription) -> None:
+    async for event in events:
+        if isinstance(event, Event) and isinstance(event.payload, AsideAnswered):
+            return
 
 
 def turns(peer: Peer) -> set[str]:
@@ -175,6 +183,28 @@ async def test_a_session_opened_in_the_middle_is_told_what_its_transcript_lacks(
         assert (await client.finished(own))[-1]["payload"]["status"] == "completed"
 
 
+@pytest.mark.req("kward:O3")
+async def test_words_of_a_step_are_told_also_where_a_question_beside_it_was_answered(
+    connect: Connect, other: Process
+) -> None:
+    first = connect()
+    session = await first.session(name="shared")
+    shared = thread(first, session)
+    await first.ok("sessions/close", sessionId=session["id"])
+    gate = Gate()
+    started = await other.start(shared, GatedProvider([*text("half "), gate, *text("done")], text("because")))
+    await gate.stopped()
+    with other.feed.follow(root=shared) as events:
+        await other.turns.ask_beside(shared, "why?")
+        await soon(answered(events))
+    peer = connect()
+    await peer.ok("sessions/resume", path=session["path"])
+    turn = await queued(peer)
+    assert await peer.hears("assistantDelta", turn) == {"delta": "half "}
+    gate.open()
+    await other.ended(started.turn.id)
+
+
 @pytest.mark.req("kward:O1", "kward:O4")
 async def test_closing_a_session_leaves_what_others_run_in_it_alone(
     connect: Connect, other: Process, process: Process
@@ -223,6 +253,21 @@ async def test_a_compaction_elsewhere_is_told_as_one_and_not_as_a_turn(connect: 
     assert told["sessionId"] == session["id"]
     assert told["payload"]["result"]["summary"]
     assert turns(peer) == before
+
+
+@pytest.mark.req("kward:O1")
+async def test_a_question_beside_the_thread_elsewhere_is_not_told(connect: Connect, other: Process) -> None:
+    peer = connect()
+    session = await peer.session(name="shared")
+    await peer.turn(session["id"], "x")
+    before = turns(peer)
+    asked = await soon(other.turns.aside(thread(peer, session), other.starter("text: so"), "why?"))
+    await other.ended(asked.turn.id)
+    await other.start(thread(peer, session), GatedProvider(text("theirs")))
+    theirs = await queued(peer)
+    await peer.finished(theirs)
+    assert turns(peer) == before | {theirs}
+    assert not [m for m in peer.seen if m.get("method") == "session/event" and "compaction" in m["params"]["type"]]
 
 
 @pytest.mark.req("kward:O4")

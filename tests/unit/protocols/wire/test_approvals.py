@@ -232,6 +232,7 @@ async def test_an_answer_that_is_none_counts_as_reject(connect: Connect, answer:
     heard = await peer.reply("p")
     assert tool.count == 0
     assert payloads(heard, "ApprovalResponse")[0]["response"] == "reject"
+    assert kinds(heard)[-3:] == ["ToolResult", "TurnEnd", "reply"]  # a plain one: the model is not asked again
     assert heard[-1]["result"] == {"status": "finished"}
 
 

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.errors import ProviderFailed
+from quintet.domain.event import InteractionResolved
 from quintet.domain.item import ToolResult, UserMessage, text_of
 from quintet.domain.tool import Effect
 from quintet.tools.ask_user import AskUserTool
 from quintet.tools.plan_mode import EnterPlanModeTool, ExitPlanModeTool
-from tests.fakes.engine import ME, parts
+from tests.fakes.engine import ME, Process, parts
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool, SlowTool
+from tests.fakes.waiting import soon
 from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.fakes.wire_peer import Message
 from tests.unit.protocols.wire.conftest import Connect
@@ -93,6 +96,7 @@ async def test_answers_are_the_tools_output_as_json(connect: Connect) -> None:
         "other_label": "",
         "other_description": "",
     }
+    assert [question["multi_select"] for question in payload["questions"]] == [False, True]
     (result,) = payloads(heard, "ToolResult")
     assert result["return_value"]["is_error"] is False
     told = {"answers": {"Which?": "something else", "Also?": "a, b"}}
@@ -100,6 +104,19 @@ async def test_answers_are_the_tools_output_as_json(connect: Connect) -> None:
     body = model.requests[1].items[-1].body
     assert isinstance(body, ToolResult)
     assert json.loads(body.text) == told
+
+
+@pytest.mark.req("wire:S76")
+@pytest.mark.parametrize("given", ["c, d", "b, a", "a", "a, nothing of these"])
+async def test_a_comma_joins_labels_and_may_be_part_of_one(connect: Connect, given: str) -> None:
+    peer = connect(GatedProvider(asks(), text("end")), [AskUserTool()])
+    await peer.initialize(capabilities=CAN_ASK)
+    heard = await peer.prompt(answers=lambda request: {"answers": {"Also?": given}})
+    (asked,) = await peer.process.payloads(peer.thread, InteractionResolved)
+    chosen = ("b", "a") if given == "b, a" else (given,)
+    assert asked.decision.answers == ((), chosen)
+    (result,) = payloads(heard, "ToolResult")
+    assert json.loads(result["return_value"]["output"]) == {"answers": {"Also?": given}}
 
 
 @pytest.mark.req("wire:S77")
@@ -154,6 +171,32 @@ async def test_a_steer_during_the_last_step_makes_another(connect: Connect) -> N
     assert (await peer.ask("steer", user_input="late"))["error"]["code"] == -32000
 
 
+@pytest.mark.req("wire:S81")
+async def test_a_steer_that_comes_while_the_turn_ends_is_refused_and_not_promised(
+    connect: Connect, process: Process
+) -> None:
+    closing, free = asyncio.Event(), asyncio.Event()
+
+    async def slowly(thread: str) -> None:
+        closing.set()
+        await free.wait()
+
+    process.feed.mirror = slowly  # the last thing before the end is told
+    model = GatedProvider(text("one"), text("two"))
+    peer = connect(model)
+    await peer.begin()
+    await soon(closing.wait())
+    await peer.send(id="s", method="steer", params={"user_input": "late"})
+    assert await peer.until(lambda m: "ContentPart" in str(m))
+    free.set()
+    heard = [*await peer.reply("p")]
+    heard += [] if any(m.get("id") == "s" for m in heard) else await peer.reply("s")
+    (refused,) = [m for m in heard if m.get("id") == "s"]
+    assert refused["error"] == {"code": -32000, "message": "No agent turn is in progress", "data": None}
+    assert "SteerInput" not in kinds(heard)
+    assert len(model.requests) == 1
+
+
 @pytest.mark.req("wire:S48", "wire:S80")
 async def test_a_steer_the_model_cannot_take_is_refused_by_name_and_the_turn_goes_on(connect: Connect) -> None:
     gate = Gate()
@@ -181,19 +224,28 @@ async def test_a_steer_sent_together_with_the_prompt_is_not_too_early(connect: C
 
 
 @pytest.mark.req("wire:S110")
-async def test_a_steer_of_a_cancelled_turn_is_not_given_to_the_next(connect: Connect) -> None:
+@pytest.mark.parametrize("how", ["cancelled", "failed"])
+async def test_a_steer_of_a_turn_that_was_stopped_or_failed_is_not_given_to_the_next(
+    connect: Connect, how: str
+) -> None:
     gate = Gate()
-    model = GatedProvider([*text("one"), gate], text("two"))
+    model = GatedProvider([*text("one"), gate, ProviderFailed("broken")], text("two"))
     peer = connect(model)
     await peer.begin("first")
     await gate.stopped()
-    await peer.ask("steer", user_input="never mind")
-    await peer.send(id="x", method="cancel")
-    assert "SteerInput" not in kinds(await peer.reply("p"))
+    assert (await peer.ask("steer", user_input="never mind"))["result"] == {"status": "steered"}
+    if how == "cancelled":
+        await peer.send(id="x", method="cancel")
+    else:
+        gate.open()
+    ended = await peer.reply("p")
+    assert "SteerInput" not in kinds(ended)
+    assert ended[-1].get("result") == ({"status": "cancelled"} if how == "cancelled" else None)
     heard = await peer.prompt("second")
     assert "SteerInput" not in kinds(heard)
     said = [text_of(item.body) for item in model.requests[1].items if isinstance(item.body, UserMessage)]
     assert said == ["first", "second"]
+    assert "never mind" not in str(await peer.call("replay"))
 
 
 async def test_an_old_client_hears_of_its_own_steers_only(connect: Connect) -> None:
@@ -277,7 +329,7 @@ async def test_a_hook_that_blocks_keeps_the_tool_from_running(connect: Connect) 
         GatedProvider(call("shell", '{"command": "ls"}'), call("look", call_id="c2"), text("end")),
         [tool, FakeTool("look")],
     )
-    await peer.initialize(hooks=[hook("PreToolUse", "sh(e)ll|write")])
+    await peer.initialize(hooks=[hook("PreToolUse", "h(e)ll|write")])
     heard = await peer.prompt(answers=block)
     (asked,) = [m for m in heard if m.get("method") == "request"]
     payload = asked["params"]["payload"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from quintet.domain.errors import NotConfigured, ProviderFailed
+from quintet.domain.model import RetryChunk, ToolInput, ToolStart
 from quintet.domain.notice import End, Notice, of_background
 from quintet.domain.tool import Effect
 from quintet.domain.turn import Mode
@@ -149,6 +150,16 @@ async def test_a_side_question_without_words_or_without_a_model(connect: Connect
     assert heard[-1]["error"]["code"] == -32001
 
 
+async def test_with_a_kind_of_model_that_is_not_known_a_side_question_and_a_summary_say_so(connect: Connect) -> None:
+    peer = connect()
+    await peer.prompt("hello")
+    other = connect(thread=peer.thread, house={"unsupported": "LLM provider type 'x' is not supported."})
+    for words in ("/btw why?", "/compact"):
+        heard = await other.prompt(words)
+        assert kinds(heard) == ["TurnBegin", "TurnEnd", "reply"]
+        assert heard[-1]["error"]["code"] == -32002
+
+
 @pytest.mark.req("wire:N4")
 @pytest.mark.parametrize(("version", "gated"), [("1.8", True), ("1.9", True), ("1.2", False)])
 async def test_an_older_client_gets_the_answer_as_text(connect: Connect, version: str, gated: bool) -> None:
@@ -184,6 +195,23 @@ async def test_as_a_steer_it_is_answered_beside_the_turn_which_is_not_steered(co
     assert "SteerInput" not in kinds(heard)
     assert heard[-1]["result"] == {"status": "finished"}
     assert "why?" not in repr(model.requests[2].items)
+
+
+@pytest.mark.req("wire:N3", "wire:S44", "wire:S66")
+async def test_a_second_attempt_at_a_side_question_takes_nothing_from_the_step_beside_it(connect: Connect) -> None:
+    gate = Gate()
+    calls = [ToolStart("c1", "echo"), ToolInput("c1", '{"a":'), gate, ToolInput("c1", '"b"}')]
+    model = GatedProvider(calls, [RetryChunk(2, 0.0, "busy"), *text("because")], text("done"))
+    peer = connect(model, [FakeTool("echo")])
+    await peer.initialize()
+    await peer.begin()
+    await gate.stopped()
+    await peer.ask("steer", user_input="/btw why?")
+    await peer.hears("BtwEnd")
+    gate.open()
+    await peer.reply("p")
+    assert "".join(part["arguments_part"] for part in payloads(peer.seen, "ToolCallPart")) == '{"a":"b"}'
+    assert "StepRetry" not in kinds(peer.seen)
 
 
 @pytest.mark.req("wire:N3")

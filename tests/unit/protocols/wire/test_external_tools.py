@@ -9,7 +9,7 @@ import pytest
 
 from quintet.domain import interaction
 from quintet.domain.interaction import UNTRUSTED_RESULT_LIMIT
-from quintet.domain.item import ImagePart, MediaKind, MediaPart, ToolResult
+from quintet.domain.item import ImagePart, MediaKind, MediaPart, ResultStatus, ToolResult
 from quintet.engine.starter import OF_CLIENT
 from quintet.protocols.wire.requests import SAME_ID
 from quintet.tools.task import TaskTool
@@ -63,6 +63,7 @@ async def test_a_clients_tool_is_asked_and_its_result_repeated(connect: Connect,
     assert "ApprovalRequest" not in kinds(heard)
     output = returned["output"]
     assert read(model)[0].text == (output if isinstance(output, str) else "one\ntwo")
+    assert (read(model)[0].status is ResultStatus.ERROR) is returned["is_error"]
     assert heard[-1]["result"] == {"status": "finished"}
 
 

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from quintet.domain.errors import Invalid, ProviderFailed
+from quintet.domain.event import ThreadUpdated
 from quintet.domain.item import UserMessage, text_of
 from quintet.domain.ports import Journal
 from quintet.domain.tool import CallScope, Effect, Prepared
@@ -194,6 +195,24 @@ async def test_a_steer_between_two_nodes_waits_for_the_next(connect: Connect, mo
     second.open()
     assert (await peer.reply("p"))[-1]["result"] == FINISHED
     assert given(provider) == ["first", "second", "gently"]
+
+
+@pytest.mark.req("wire:S82")
+async def test_plan_mode_changed_between_two_nodes_hides_no_later_change_from_the_client(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, second = between(monkeypatch), Gate()
+    peer = connect(GatedProvider(text("one"), [*text("two"), second]), house=house(*TWO))
+    await peer.initialize()
+    await peer.begin("/flow:mine")
+    await gate.stopped()
+    assert (await peer.ask("set_plan_mode", enabled=True))["result"]["plan_mode"] is True
+    gate.open()
+    await second.stopped()
+    await process.threads.configure(peer.thread, ThreadUpdated(plan_mode=False))
+    second.open()
+    told = [update["plan_mode"] for update in payloads(await peer.reply("p"), "StatusUpdate")]
+    assert told == [False, False]  # the change itself, then the end of the step
 
 
 @pytest.mark.req("wire:S115")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from quintet.domain.hook import HookEvent
 from quintet.domain.thread import ThreadQuery
 from quintet.protocols.wire import server
 from tests.fakes.providers import Gate, GatedProvider, text
@@ -15,6 +14,10 @@ from tests.fakes.tools import FakeTool
 from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.unit.protocols.wire.conftest import Connect
 
+EVENTS = [
+    *("PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "StopFailure"),
+    *("SessionStart", "SessionEnd", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "Notification"),
+]
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 
 
@@ -26,11 +29,11 @@ def tool(name: str, parameters: Any = SCHEMA, description: str = "of the client"
 async def test_the_greeting_says_who_serves_and_what_there_is(connect: Connect) -> None:
     result = (await connect().initialize())["result"]
     assert result["protocol_version"] == "1.10"
-    assert set(result["server"]) == {"name", "version"}
+    assert result["server"] == {"name": "quintet", "version": "0"}
     assert all(isinstance(command["aliases"], list) for command in result["slash_commands"])
     assert result["capabilities"] == {"supports_question": True}
-    assert result["hooks"] == {"supported_events": [event.value for event in HookEvent], "configured": {}}
-    assert len(result["hooks"]["supported_events"]) == 13
+    assert sorted(result["hooks"]["supported_events"]) == sorted(EVENTS)
+    assert result["hooks"]["configured"] == {}
 
 
 @pytest.mark.req("wire:S03")
@@ -60,6 +63,21 @@ async def test_each_tool_is_taken_or_refused_with_a_reason(connect: Connect) -> 
 
 
 @pytest.mark.req("wire:S04")
+async def test_of_two_tools_with_one_name_the_last_is_taken_or_refused(connect: Connect) -> None:
+    peer = connect()
+    given = [
+        *(tool("worse"), tool("better", {"type": "nonsense"}), tool("same", description="first")),
+        *(tool("worse", {"type": "nonsense"}), tool("better"), tool("same", description="last"), tool("")),
+    ]
+    said = (await peer.initialize(external_tools=given))["result"]["external_tools"]
+    assert sorted(said["accepted"]) == ["better", "same"]
+    assert sorted(row["name"] for row in said["rejected"]) == ["", "worse"]
+    assert all(row["reason"] for row in said["rejected"])
+    taken = {spec.name: spec.description for spec in peer.connection.state.external_tools}
+    assert taken == {"better": "of the client", "same": "last"}
+
+
+@pytest.mark.req("wire:S04")
 @pytest.mark.parametrize(
     "params",
     [
@@ -67,6 +85,7 @@ async def test_each_tool_is_taken_or_refused_with_a_reason(connect: Connect) -> 
         {"protocol_version": 1},
         {"protocol_version": "1.1", "external_tools": [{"name": "a", "description": "b"}]},
         {"protocol_version": "1.1", "external_tools": [{"name": "a", "parameters": {}}]},
+        {"protocol_version": "1.1", "external_tools": [tool("fine"), {"description": "b", "parameters": {}}]},
         {"protocol_version": "1.1", "external_tools": "a"},
         {"protocol_version": "1.1", "hooks": [{"event": "Stop"}]},
     ],
@@ -81,9 +100,12 @@ async def test_a_greeting_that_lacks_something_fails_whole(connect: Connect, par
 @pytest.mark.req("wire:S05")
 async def test_a_second_greeting_replaces_the_first(connect: Connect) -> None:
     peer = connect()
-    await peer.initialize(external_tools=[tool("one")], capabilities={"supports_question": True})
-    await peer.initialize(external_tools=[tool("two")])
+    hook = {"id": "h", "event": "Stop"}
+    await peer.initialize(external_tools=[tool("one")], capabilities={"supports_question": True}, hooks=[hook])
+    again = await peer.initialize("1.9", external_tools=[tool("two")])
     state = peer.connection.state
+    assert (state.hooks, again["result"]["hooks"]["configured"]) == ((), {})
+    assert not state.gate.lets("StepRetry")
     assert [spec.name for spec in state.external_tools] == ["two"]
     assert state.capabilities.supports_question is False
     await peer.initialize()
@@ -124,6 +146,8 @@ async def test_an_id_comes_back_as_it_was_sent(connect: Connect, given: Any) -> 
     (answer,) = await connect().call("initialize", given, protocol_version="1.1")
     assert answer["id"] == given
     assert type(answer["id"]) is type(given)
+    (refused,) = await connect().call("nothing", given)
+    assert (refused["id"], type(refused["id"])) == (given, type(given))
 
 
 @pytest.mark.req("wire:S09", "wire:S16")
@@ -185,15 +209,29 @@ async def test_any_version_is_accepted_and_answered_with_our_own(connect: Connec
     assert result["protocol_version"] == "1.10"
 
 
+@pytest.mark.req("wire:S19")
+async def test_unknown_params_of_any_method_are_ignored(connect: Connect) -> None:
+    peer, more = connect(), {"nobody_knows": {"this": 1}}
+    assert (await peer.ask("prompt", user_input="go", **more))["result"] == {"status": "finished"}
+    assert (await peer.ask("replay", **more))["result"]["status"] == "finished"
+    assert (await peer.ask("set_plan_mode", enabled=True, **more))["result"] == {"status": "ok", "plan_mode": True}
+    for method, params in (("cancel", {}), ("steer", {"user_input": "x"})):
+        assert (await peer.ask(method, **params, **more))["error"]["code"] == -32000
+
+
 @pytest.mark.req("wire:S30", "wire:S29")
 async def test_during_a_turn_neither_prompt_nor_greeting_is_taken_and_the_turn_is_unharmed(connect: Connect) -> None:
     gate = Gate()
     peer = connect(GatedProvider([*text("one "), gate, *text("two")]))
     await peer.begin()
     await peer.hears("ContentPart")
-    for method, params in (("prompt", {"user_input": "x"}), ("initialize", {"protocol_version": "1.1"})):
+    greeting = {"protocol_version": "1.10", "capabilities": {"supports_question": True}, "external_tools": [tool("a")]}
+    for method, params in (("prompt", {"user_input": "x"}), ("initialize", greeting)):
         error = (await peer.ask(method, **params))["error"]
         assert error == {"code": -32000, "message": "An agent turn is already in progress", "data": None}
+    state = peer.connection.state
+    assert (state.capabilities.supports_question, state.external_tools) == (False, ())
+    assert not state.gate.lets("StepRetry")
     gate.open()
     heard = await peer.reply("p")
     assert heard[-1]["result"] == {"status": "finished"}
@@ -209,6 +247,7 @@ async def test_hooks_that_cannot_be_heard_are_logged_and_the_others_counted(conn
         {"id": "c", "event": "Stop", "matcher": "("},
     ]
     assert (await peer.initialize(hooks=hooks))["result"]["hooks"]["configured"] == {"PreToolUse": 1}
+    assert [(taken.id, taken.timeout_s) for taken in peer.connection.state.hooks] == [("a", 30)]
     assert any("'b'" in line and "Nonsense" in line for line in peer.log)
     assert any("'c'" in line and "regular expression" in line for line in peer.log)
 

@@ -12,9 +12,11 @@ from quintet.domain.item import AssistantMessage, ImagePart, MediaKind, MediaPar
 from quintet.domain.model import MediaChunk
 from tests.fakes.engine import House
 from tests.fakes.providers import Gate, GatedProvider, text
+from tests.fakes.waiting import soon
 from tests.fakes.wire_client import kinds, payloads
 from tests.fakes.wire_peer import Peer
 from tests.unit.protocols.wire.conftest import Connect
+from tests.unit.protocols.wire.test_leaving import Stuck
 
 ABLE = {"vision": True, "audio": True, "video": True}
 
@@ -51,6 +53,44 @@ HEARD = [
     {"type": "text", "text": "and"},
     part("video", "data:video/mp4;base64,AAA"),
 ]
+
+
+@pytest.mark.req("wire:S46")
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [
+        *((kind, f"data:{kind}/x;base64,{data}") for kind in ("image", "video") for data in ("", "A", "====", "A=A=")),
+        ("image", "data:text/html;base64,AAAA"),
+        ("audio", "data:audio/wav,AAAA"),
+    ],
+)
+async def test_what_no_server_could_read_is_refused_before_it_is_part_of_the_thread(
+    connect: Connect, kind: str, url: str
+) -> None:
+    model = GatedProvider()
+    peer = connect(model, known={"vision": True, "audio": True, "video": True})
+    (reply,) = await peer.prompt([part(kind, url)])
+    assert reply["error"]["code"] == -32602
+    assert model.requests == []
+
+
+@pytest.mark.req("wire:S32", "wire:S22", "wire:S98")
+@pytest.mark.parametrize("how", ["cancel", "leave"])
+async def test_what_is_still_being_fetched_holds_up_no_cancel(connect: Connect, how: str) -> None:
+    stuck, model = Stuck(), GatedProvider()
+    peer = connect(model, known={"vision": True}, house={"fetch": stuck})
+    await peer.begin(given := [part("image", "https://h.example/a.png")])
+    await soon(stuck.reached.wait())
+    if how == "cancel":
+        assert (await peer.ask("cancel"))["result"] == {}
+        heard = await peer.reply("p")
+    else:
+        peer.hang_up()
+        heard = await peer.rest()
+    assert kinds(heard) == ["TurnBegin", "TurnEnd", "reply"]
+    assert payloads(heard, "TurnBegin") == [{"user_input": given}]
+    assert heard[-1]["result"] == {"status": "cancelled"}
+    assert model.requests == []
 
 
 @pytest.mark.req("wire:S23", "wire:S91")

@@ -265,6 +265,7 @@ def test_no_output_is_an_empty_one_and_an_error_says_why_in_its_message() -> Non
     failed = result("ReadFile", ToolOutcome("There is no file a.", ResultStatus.ERROR, "There is no file a."))
     assert (failed.is_error, failed.output, failed.message) == (True, "", "There is no file a.")
     assert failed.display == [display.brief("There is no file a.")]
+    assert result("Shell", ToolOutcome("It was stopped.", ResultStatus.CANCELLED)).display == [], "an empty block"
     both = result("Shell", ToolOutcome("half\n[exit 3]", ResultStatus.ERROR, "Command failed with exit code: 3."))
     assert (both.output, both.display) == ("half\n[exit 3]", [display.brief("Command failed with exit code: 3.")])
 

@@ -73,6 +73,7 @@ async def test_what_was_heard_is_told_again_merged_and_counted_as_often_as_asked
     # The client answers what it is told again; nobody waits for that.
     await peer.answer(next(m for m in told if m.get("method") == "request"), **OPENED)
     assert await peer.call("replay") == told
+    assert len(await peer.process.journal.turns(peer.thread)) == 2
     assert len(model.requests) == 4
 
 
@@ -85,6 +86,7 @@ async def test_turns_of_another_protocol_are_told_too(connect: Connect, process:
     assert spoken(told) == "theirs"
 
 
+@pytest.mark.req("wire:S91")
 @pytest.mark.parametrize(("version", "told"), [("1.9", False), ("1.10", True)])
 async def test_a_replay_spares_an_older_client_what_its_subagents_did_that_it_cannot_know(
     connect: Connect, tmp_path: Path, version: str, told: bool
@@ -96,7 +98,9 @@ async def test_a_replay_spares_an_older_client_what_its_subagents_did_that_it_ca
     peer = connect(family, [TaskTool()], process=process)
     await peer.initialize(version)
     live = [p["event"]["type"] for p in payloads(await peer.prompt(), "SubagentEvent")]
-    again = [p["event"]["type"] for p in payloads(await peer.call("replay"), "SubagentEvent")]
+    replayed = await peer.call("replay")
+    assert replayed[-1]["result"]["events"] == len(replayed) - 1  # what was sent, not what there is
+    again = [p["event"]["type"] for p in payloads(replayed, "SubagentEvent")]
     assert ("StepRetry" in live, "StepRetry" in again) == (told, told)
     assert "TurnEnd" in again
     await peer.close()
@@ -126,5 +130,6 @@ async def test_a_cancel_stops_a_replay_that_then_counts_what_it_sent(connect: Co
     result = heard[-1]["result"]
     assert result["status"] == "cancelled"
     assert result["events"] == len([m for m in heard if m.get("method") == "event"]) + 1
+    assert result["requests"] == len([m for m in heard if m.get("method") == "request"]) == 1
     assert (await peer.ask("steer", user_input="x"))["error"]["code"] == -32000
     assert (await peer.prompt())[-1]["result"] == {"status": "finished"}

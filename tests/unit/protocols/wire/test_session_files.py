@@ -21,6 +21,7 @@ from quintet.domain.item import (
     ToolCall,
     ToolResult,
     UserMessage,
+    text_of,
 )
 from quintet.domain.model import MediaChunk, ReasoningChunk, Usage, UsageChunk
 from quintet.domain.thread import Thread, ThreadSettings
@@ -121,6 +122,10 @@ async def test_a_turn_is_written_line_for_line(desk: Desk) -> None:
         '{"timestamp":0,"message":{"type":"TurnEnd","payload":{}}}',
         "",
     ]
+    stamps = [row["timestamp"] for row in desk.lines("wire.jsonl")[1:]]
+    times = [event.at_ms / 1000 for event in await desk.process.events(thread.id)]
+    assert stamps == sorted(stamps)
+    assert set(stamps) <= set(times)
     prompt, *context = desk.text("context.jsonl").split("\n")
     assert json.loads(prompt)["role"] == "_system_prompt"
     assert context == [
@@ -274,6 +279,40 @@ KIMIS = (
 
 
 @pytest.mark.req("wire:S93")
+async def test_how_an_earlier_programs_call_ended_is_not_taken_for_its_output(desk: Desk, connect: Connect) -> None:
+    def ended(call: str, *texts: str) -> str:
+        return json.dumps(
+            {"role": "tool", "content": [{"type": "text", "text": t} for t in texts], "tool_call_id": call}
+        )
+
+    calls = [{"type": "function", "id": f"t{n}", "function": {"name": "Shell", "arguments": "{}"}} for n in range(4)]
+    lines = [
+        user("go").strip(),
+        json.dumps({"role": "assistant", "content": [], "tool_calls": calls}),
+        ended("t0", "<system>It is done.</system>", "out\n"),
+        ended("t1", "<system>ERROR: Exit 3.</system>", "half\n"),
+        ended("t2", "<system>Tool output is empty.</system>"),
+        ended("t3", "<system> is a tag</system> of theirs"),
+    ]
+    desk.write("context.jsonl", "".join(line + "\n" for line in lines))
+    results = (await desk.process.bodies((await desk.open()).id))[-4:]
+    assert [r.text for r in results] == [
+        "out\n",
+        "half\n\nExit 3.",
+        "Tool output is empty.",
+        "<system> is a tag</system> of theirs",
+    ]
+    told = await connect(thread=(await desk.open()).id).call("replay")
+    shown = [p["return_value"] for p in payloads(told, "ToolResult")]
+    assert [(v["is_error"], v["message"]) for v in shown] == [
+        (False, "It is done."),
+        (True, "Exit 3."),
+        (False, "Tool output is empty."),
+        (False, ""),
+    ]
+
+
+@pytest.mark.req("wire:S93")
 async def test_a_session_of_an_earlier_program_goes_on_here(desk: Desk, connect: Connect) -> None:
     desk.write("context.jsonl", KIMIS)
     desk.write("wire.jsonl", '{"type": "metadata", "protocol_version": "1.9"}\n')
@@ -380,13 +419,46 @@ async def test_behind_a_line_that_was_never_finished_a_new_one_is_begun(desk: De
 
 
 @pytest.mark.req("mechanisms:M6.foreign")
-async def test_what_cannot_be_understood_is_left_as_it_is(desk: Desk) -> None:
-    desk.write("context.jsonl", '{"role":"user","content":"x"}\nnot json\n')
+@pytest.mark.parametrize(
+    "line",
+    [b"not json", b'{"role":"user","content":"\xff"}', b'{"role":"user","content":' + b"[" * 5000 + b"]" * 5000 + b"}"],
+    ids=["no json", "no text", "too deep"],
+)
+async def test_what_cannot_be_understood_is_left_as_it_is(desk: Desk, line: bytes) -> None:
+    there = b'{"role":"user","content":"x"}\n' + line + b"\n"
+    desk.directory.mkdir(parents=True)
+    (desk.directory / "context.jsonl").write_bytes(there)
     thread = await desk.open()
     assert await desk.process.bodies(thread.id) == []
     assert "Line 2" in desk.notes[0]
     await desk.process.run(thread.id)
-    assert desk.text("context.jsonl") == '{"role":"user","content":"x"}\nnot json\n'
+    assert (desk.directory / "context.jsonl").read_bytes() == there
+
+
+@pytest.mark.req("wire:S93")
+@pytest.mark.parametrize(
+    "there", ["{broken", "[]", '{"custom_title":"\\ud800"}', '{"x":' + "[" * 5000 + "]" * 5000 + "}"]
+)
+async def test_a_state_that_somebody_has_broken_is_left_alone_and_holds_up_nothing(desk: Desk, there: str) -> None:
+    thread = await desk.open()
+    await desk.process.run(thread.id)
+    desk.write("state.json", there)
+    (desk.share / "kimi.json").unlink()
+    assert (await desk.open()).id == thread.id
+    assert "state.json" in desk.notes[-1]
+    await desk.process.run(thread.id)
+    assert desk.text("state.json") == there
+    assert kinds_of(desk).count("TurnEnd") == 2
+    assert await desk.files.last_used(str(desk.share), WORK) == "s1"
+
+
+async def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_taken_over(desk: Desk) -> None:
+    bad = {"type": "audio_url", "audio_url": {"url": "data:audio/x,zz"}}
+    desk.write("context.jsonl", json.dumps({"role": "user", "content": [bad]}) + "\n" + user("and this"))
+    thread = await desk.open()
+    first, second = await desk.process.bodies(thread.id)
+    assert "sound" in text_of(first)
+    assert text_of(second) == "and this"
 
 
 @pytest.mark.req("wire:S28")

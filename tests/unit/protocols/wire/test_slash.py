@@ -28,6 +28,7 @@ async def test_commands_are_listed_in_the_greeting_with_lists_of_aliases(connect
     listed = {row["name"]: row for row in greeting["result"]["slash_commands"]}
     assert {"init", "compact", "clear", "plan", "help"} <= set(listed)
     assert listed["clear"]["aliases"] == ["reset"]
+    assert all(set(row) == {"name", "description", "aliases"} for row in listed.values())
     assert all(isinstance(row["aliases"], list) and row["description"] for row in listed.values())
 
 

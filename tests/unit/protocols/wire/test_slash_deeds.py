@@ -171,7 +171,8 @@ async def test_export_writes_markdown_into_the_workspace_and_over_nothing(start:
     assert "sub/" in spoken(await peer.prompt("/export sub/"))
     assert "told.md" in spoken(await peer.prompt('/export "told.md"'))
     before = (work / "told.md").read_text()
-    assert "exists already" in spoken(await peer.prompt("/export told.md"))
+    refused = spoken(await peer.prompt("/export told.md"))
+    assert refused == "told.md exists already; nothing was overwritten. Name another file."
     (work / "link.md").symlink_to(tmp_path / "out.md")
     assert "link" in spoken(await peer.prompt("/export link.md"))
     for outside in ("../out.md", str(tmp_path / "out.md"), str(tmp_path / "home" / "out.md"), ".git/config"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from quintet.domain.errors import Invalid, NotConfigured, ProviderFailed, all_error_classes
-from quintet.domain.item import ImagePart, MediaKind, UserMessage, text_of
+from quintet.domain.item import ImagePart, MediaKind, ToolCall, UserMessage, text_of
 from quintet.domain.model import (
     Finish,
     FinishChunk,
@@ -20,11 +21,16 @@ from quintet.domain.model import (
     Usage,
     UsageChunk,
 )
+from quintet.domain.ports import ToolContext
+from quintet.domain.tool import Prepared, ToolOutcome
 from quintet.domain.turn import Mode
+from quintet.protocols.wire.calls import CallStream
 from quintet.protocols.wire.errors import errors
-from tests.fakes.engine import Process
+from quintet.protocols.wire.names import Names
+from tests.fakes.engine import ME, Process
 from tests.fakes.providers import Gate, GatedProvider, call, text
 from tests.fakes.tools import FakeTool
+from tests.fakes.waiting import soon
 from tests.fakes.wire_client import kinds, payloads, spoken
 from tests.unit.protocols.wire.conftest import Connect
 
@@ -81,6 +87,18 @@ async def test_each_step_has_a_status_with_what_the_model_used(connect: Connect)
     assert two == dict.fromkeys(one) | {"plan_mode": False}
 
 
+@pytest.mark.req("wire:S25")
+@pytest.mark.parametrize(
+    ("usage", "share", "other"), [(Usage(2500, 7, 0), 1.0, 2500), (Usage(10, 7, 30, None, 5), 0.01, 0)]
+)
+async def test_a_share_is_at_most_one_and_no_count_is_below_nothing(
+    connect: Connect, usage: Usage, share: float, other: int
+) -> None:
+    peer = connect(GatedProvider([*text("a"), UsageChunk(usage)]), known={"context_window": 1000})
+    (status,) = payloads(await peer.prompt(), "StatusUpdate")
+    assert (status["context_usage"], status["token_usage"]["input_other"]) == (share, other)
+
+
 @pytest.mark.req("wire:S27")
 async def test_a_mebibyte_is_accepted(connect: Connect) -> None:
     words = "wörter " * 150_000
@@ -106,6 +124,28 @@ async def test_a_cancel_is_answered_first_closes_the_stream_and_harms_nothing_af
     assert spoken(await peer.prompt("second")) == "again"
     said = [text_of(item.body) for item in model.requests[1].items if isinstance(item.body, UserMessage)]
     assert said == ["first", "second"]
+
+
+@pytest.mark.req("wire:S32", "wire:S34")
+@pytest.mark.parametrize(("version", "told"), [("1.2", ["TurnEnd"]), ("1.7", ["ToolResult", "TurnEnd"])])
+async def test_a_client_of_1_2_that_cancels_a_call_is_told_of_the_end_alone(
+    connect: Connect, version: str, told: list[str]
+) -> None:
+    at_work = Gate()
+
+    async def work(prepared: Any, context: Any) -> Any:
+        await at_work.pass_through()
+
+    peer = connect(GatedProvider(call("look"), text("again")), [FakeTool("look", work)])
+    await peer.call("initialize", protocol_version=version)
+    await peer.begin("first")
+    await at_work.stopped()
+    await peer.send(id="x", method="cancel")
+    heard = await peer.reply("p")
+    behind = next(place for place, message in enumerate(heard) if message.get("id") == "x") + 1
+    assert kinds(heard[behind:]) == [*told, "reply"]
+    assert heard[-1]["result"] == {"status": "cancelled"}
+    assert spoken(await peer.prompt("second")) == "again"
 
 
 @pytest.mark.req("wire:S32", "wire:S34")
@@ -141,7 +181,7 @@ async def test_the_limit_of_steps_is_told_with_its_number(connect: Connect) -> N
     assert [p["n"] for p in payloads(heard, "StepBegin")] == [1, 2, 3]
 
 
-@pytest.mark.req("wire:S40", "wire:S41", "wire:S46")
+@pytest.mark.req("wire:S35", "wire:S40", "wire:S41", "wire:S46")
 async def test_a_provider_that_fails_is_told_and_the_next_prompt_works(connect: Connect) -> None:
     failure = ProviderFailed("fake failed: it does not accept the key; status 401.")
     peer = connect(GatedProvider([failure], text("well")))
@@ -263,7 +303,18 @@ async def test_the_arguments_of_two_calls_never_mix(connect: Connect, interleave
     assert assembled(heard) == {"c1": "".join(pieces["c1"]), "c2": "".join(pieces["c2"])}
     parts = [p["arguments_part"] for p in payloads(heard, "ToolCallPart")]
     assert parts == (pieces["c1"] if interleaved else pieces["c1"] + pieces["c2"])
+    assert [p["id"] for p in payloads(heard, "ToolCall")] == ["c1", "c2"]
     assert kinds(heard).count("ToolResult") == 2
+
+
+@pytest.mark.req("wire:S66")
+def test_pieces_that_were_pruned_are_sent_when_the_call_is_whole() -> None:
+    calls = CallStream(Names())
+    told = [*calls.begin("c1", "look", fed=False), *calls.grow("c1", "look", '{"a"')]
+    told += calls.whole(ToolCall("c1", "look", '{"a": 1}'))
+    assert [m.type for m in told] == ["ToolCall", "ToolCallPart", "ToolCallPart"]
+    assert "".join(m.payload.arguments_part for m in told[1:]) == '{"a": 1}'
+    assert calls.whole(ToolCall("c1", "look", '{"a": 1}')) == []
 
 
 def assembled(heard: list[dict[str, Any]]) -> dict[str, str]:
@@ -310,7 +361,7 @@ async def test_arguments_that_come_with_their_call_are_told_with_it(connect: Con
     assert payloads(heard, "ToolCallPart") == []
 
 
-@pytest.mark.req("wire:S44", "wire:S66")
+@pytest.mark.req("wire:S44", "wire:S45", "wire:S66")
 async def test_a_call_of_an_attempt_that_broke_off_holds_no_other_back(connect: Connect) -> None:
     again = RetryChunk(2, 0.0, "connection", "connection", 3)
     chunks = [ToolStart("c1", "look"), ToolInput("c1", '{"a'), again, ToolStart("c1", "look"), ToolInput("c1", "{}")]
@@ -344,19 +395,50 @@ async def test_a_call_without_arguments_and_its_result_are_told(connect: Connect
 
 
 @pytest.mark.req("wire:S29")
-async def test_a_turn_of_another_protocol_is_in_the_way_and_is_not_told_of(connect: Connect, process: Process) -> None:
+@pytest.mark.parametrize("said", ["go", "/compact", "/btw why?"])
+async def test_a_turn_of_another_protocol_is_in_the_way_and_is_not_told_of(
+    connect: Connect, process: Process, said: str
+) -> None:
     gate, thread = Gate(), await process.thread()
     other = GatedProvider([*text("theirs"), gate])
     started = await process.start(thread, other)
     peer = connect(GatedProvider(text("ours")), thread=thread)
     await gate.stopped()
-    heard = await peer.prompt()
+    heard = await peer.prompt(said)
     assert [m.get("id") for m in heard] == ["p"]
     assert heard[0]["error"] == {"code": -32000, "message": "An agent turn is already in progress", "data": None}
+    assert len(await process.journal.turns(thread)) == 1  # there is no queue
     gate.open()
     await process.ended(started.turn.id)
     assert await peer.quiet()
     assert spoken(await peer.prompt()) == "ours"
+
+
+@pytest.mark.req("wire:S29")
+async def test_a_turn_that_is_being_cancelled_is_waited_for_a_moment(connect: Connect, process: Process) -> None:
+    begun, closing, free = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def holds(prepared: Prepared, context: ToolContext) -> ToolOutcome:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closing.set()
+            await free.wait()
+        return ToolOutcome("never")
+
+    thread = await process.thread()
+    started = await process.start(thread, GatedProvider(call("hold")), [FakeTool("hold", holds)])
+    await soon(begun.wait())
+    cancelling = asyncio.ensure_future(process.turns.cancel(started.turn.id, ME))
+    await soon(closing.wait())
+    peer = connect(GatedProvider(text("ours")), thread=thread)
+    await peer.begin()
+    assert await peer.quiet()  # neither refused nor begun
+    free.set()
+    heard = await peer.reply("p")
+    assert (spoken(heard), heard[-1].get("result")) == ("ours", {"status": "finished"})
+    await soon(cancelling)
 
 
 def test_every_error_of_the_engine_has_a_code() -> None:
