@@ -60,7 +60,8 @@ class Checkpoints:
         """Put aside what this call could destroy; None when it cannot change files. The fact is the caller's to say,
         with the intent and before anything runs."""
         if effect is Effect.WRITE and prepared.paths:
-            directory, paths = _base(self._workspace_of(running.thread.settings.cwd), prepared.paths)
+            settings = running.thread.settings
+            directory, paths = _base((self._workspace_of(settings.cwd), *settings.directories), prepared.paths)
         elif effect is Effect.EXECUTE:
             directory, paths = self._workspace_of(prepared.cwd or running.thread.settings.cwd), None
         else:
@@ -225,11 +226,11 @@ class _Other:
         return _NOT if self._together else _PERHAPS
 
 
-def _base(workspace: str, paths: Sequence[str]) -> tuple[str, list[str]]:
-    """The directory the paths are told from: the workspace, or what holds them all where one lies outside of it."""
-    directory = workspace
-    if not all(inside(workspace, path) for path in paths):
-        directory = os.path.commonpath([os.path.dirname(path) for path in paths])
+def _base(roots: Sequence[str], paths: Sequence[str]) -> tuple[str, list[str]]:
+    """The directory the paths are told from: the workspace or one that was added to it. Never one further down, as a
+    command could put a link in its place, which would then lead an undo elsewhere."""
+    held = [next((root for root in roots if inside(root, path)), os.path.dirname(path)) for path in paths]
+    directory = os.path.commonpath(held)
     return directory, [os.path.relpath(path, directory) for path in paths]
 
 

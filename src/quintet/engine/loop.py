@@ -33,6 +33,7 @@ from quintet.engine.running import RunningTurn
 from quintet.engine.spending import Spending
 from quintet.engine.step import Step
 from quintet.engine.subagents import Subagents
+from quintet.engine.unbroken import unbroken
 
 
 class Loop:
@@ -99,9 +100,13 @@ class Loop:
             await self._running.moments.failed(self._failure)
             raise
         finally:
-            await self._running.end_children()
-            if self._asides is not None:
-                await self._asides.close()
+            await unbroken(self._end_beside())
+
+    async def _end_beside(self) -> None:
+        """Whatever goes on beside the turn ends before it does."""
+        await self._running.end_children()
+        if self._asides is not None:
+            await self._asides.close()
 
     async def _hear_hooks(self) -> None:
         """Before anything is done with the input. One that is refused is never shown to a model."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quintet.domain.errors import StepLimit
+from quintet.domain.errors import ProviderFailed, StepLimit
 from quintet.domain.event import HookResolved, NoticePosted, StepFinished, TurnFinished
 from quintet.domain.hook import HookEvent
 from quintet.domain.interaction import Verdict
@@ -26,7 +26,7 @@ from tests.fakes.family import Family, children, order, process
 from tests.fakes.hooks import subscription
 from tests.fakes.providers import Gate, GatedProvider, Line, call, text
 from tests.fakes.tools import FakeTool, SlowTool
-from tests.fakes.waiting import soon
+from tests.fakes.waiting import soon, until
 
 LOOKING = (ShellOutputTool(Background()), ShellStopTool(Background()))
 
@@ -288,3 +288,42 @@ async def test_a_steer_that_comes_while_the_turn_looks_for_reports_is_heard_at_o
     await step_over(one, thread, 3)
     gate.open()
     assert (await one.ended(started.turn.id)).state is TurnState.DONE
+
+
+class Clinging(SlowTool):
+    """Takes its time also when it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__("cling")
+        self.lets_go = asyncio.Event()
+
+    async def _wait(self, prepared: Any, context: Any) -> Any:
+        try:
+            return await super()._wait(prepared, context)
+        except asyncio.CancelledError:
+            await self.lets_go.wait()
+            raise
+
+
+@pytest.mark.req("mechanisms:M2.background")
+async def test_a_turn_that_has_failed_and_is_cancelled_then_leaves_nothing_going_on(house: House) -> None:
+    one = await process(house, "worker")
+    thread, gate, cling = await one.thread(), Gate(), Clinging()
+    boss = GatedProvider(give(), [gate, ProviderFailed("The server is down.")], [Gate()])
+    started = await Family(boss, worker=GatedProvider(call("cling"))).start(one, thread, [cling])
+    await cling.started()
+    running = one.turns._runs.running[started.turn.id]
+    await gate.stopped()
+    await one.turns.ask_beside(thread, "why?")
+    await until(lambda: len(boss.requests) == 3)
+    gate.open()
+    await until(lambda: cling.cancelled == 1)
+    cancelling = asyncio.ensure_future(one.turns.cancel(started.turn.id, ME))
+    await until(lambda: running.stopped_as is not None)
+    for _ in range(5):
+        assert (await one.journal.turn(started.turn.id)).state is TurnState.RUNNING
+    cling.lets_go.set()
+    await soon(cancelling)
+    (child,) = await children(one, thread)
+    assert order(await one.events(thread), "turn.finished") == [child.id, thread]
+    assert boss.closed == 3

@@ -267,6 +267,27 @@ async def test_a_directory_that_is_added_is_worked_in_asked_about_shown_and_kept
     assert [path.name for path in beside.iterdir()] == ["by-command"]
 
 
+@pytest.mark.req("security:S17", "mechanisms:M8.own")
+async def test_undo_does_not_follow_a_link_that_was_put_into_an_added_directory(start: Start, tmp_path: Path) -> None:
+    """What a command may move there must not lead the person's undo elsewhere."""
+    beside, elsewhere = tmp_path / "beside", tmp_path / "elsewhere"
+    (beside / "sub").mkdir(parents=True)
+    elsewhere.mkdir()
+    given = json.dumps({"path": str(beside / "sub" / "made"), "content": "hi"})
+    peer = await start(f'scope: turn\ntool_call: WriteFile {given}\n---\ntext: "end"\n', yolo=True)
+    await peer.prompt(f"/add-dir {beside}")
+    assert failed(await peer.prompt("go")) == [False]
+    os.rename(beside / "sub", beside / "away")
+    (elsewhere / "made").write_text("hi")
+    (beside / "sub").symlink_to(elsewhere)
+    app: App = peer.app  # type: ignore[attr-defined]
+    (thread,) = await app.threads.page(_everything())
+    reverted = await app.threads.revert(thread.id, 0, files=True, force=True)
+    assert (elsewhere / "made").exists()
+    assert reverted.files is not None
+    assert reverted.files.restored == ()
+
+
 @pytest.mark.req("wire:S28", "security:S16")
 async def test_exports_and_imports_reach_what_was_added_and_no_further(start: Start, tmp_path: Path) -> None:
     peer = await start()
