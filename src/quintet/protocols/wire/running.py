@@ -64,6 +64,11 @@ class Running:
 
                 return await run_again(self, parts)
             return result_of(await self.turn(parts, self.client.starter()))
+        except Exception:
+            if self.voice.open:  # it could be told no further: nobody would hear of the turn, nor be asked
+                await self.cancel()
+                await self.voice.end()
+            raise
         finally:
             self.begun.set()
             self.over.set()

@@ -22,7 +22,7 @@ class Voice:
         self._connection = connection
         self._input = user_input
         self._told = False  # something of a turn
-        self._open = 0  # turns told and not ended; those of a flow are within one
+        self.open = 0  # turns told and not ended; those of a flow are within one
         self._together: list[Out] = []  # messages, to be sent before anything else is
 
     async def tell(self, kind: str, payload: Any) -> None:
@@ -39,14 +39,17 @@ class Voice:
             if inside is not None:
                 await inside()
         finally:
-            if self._open:  # else its client has left, and was told
+            if self.open:  # else its client has left, and was told
                 await self.tell("TurnEnd", wire.Empty())
 
     async def break_off(self) -> None:
         """The end of what was begun, where nobody will wait for the real one."""
         if not self._told:
             await self.tell("TurnBegin", wire.TurnBegin(self._input))
-        while self._open:
+        await self.end()
+
+    async def end(self) -> None:
+        while self.open:
             await self.tell("TurnEnd", wire.Empty())
 
     # --- a turn of the engine's: what comes together is sent together --------------------------------------------
@@ -71,9 +74,9 @@ class Voice:
         if kind not in ("TurnBegin", "TurnEnd"):
             return True
         begins = kind == "TurnBegin"
-        within = self._open > (0 if begins else 1)
+        within = self.open > (0 if begins else 1)
         self._told = True
-        self._open = max(self._open + (1 if begins else -1), 0)
+        self.open = max(self.open + (1 if begins else -1), 0)
         return not (within and self._client.gate.ends_once())
 
     def _knows(self, payload: Any) -> bool:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from quintet.domain.event import TextDelta
 from quintet.domain.turn import TurnState
+from quintet.protocols.wire.events import Projection
 from tests.fakes.engine import Process
 from tests.fakes.providers import Gate, GatedProvider, text
 from tests.fakes.waiting import soon
@@ -99,3 +101,24 @@ async def test_when_nobody_reads_any_more_the_turn_ends_and_the_server_with_it(
     await soon(peer.serving)
     (turn,) = await process.journal.turns(peer.thread)
     assert (await process.ended(turn.id)).state in (TurnState.CANCELLED, TurnState.DONE)
+
+
+@pytest.mark.req("wire:S22", "wire:S46")
+async def test_a_turn_that_can_be_told_no_further_is_ended_for_its_client_and_in_the_thread(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Projection.rows[TextDelta]
+
+    def fails(projection: Projection, said: TextDelta) -> list[Any]:
+        if said.text == "unspeakable":
+            raise RuntimeError("no words for it")
+        return told(projection, said)
+
+    monkeypatch.setitem(Projection.rows, TextDelta, fails)
+    peer = connect(GatedProvider([*text("begin ", "unspeakable"), Gate()], text("again")))
+    heard = await peer.prompt()
+    assert kinds(heard)[-2:] == ["TurnEnd", "reply"]
+    assert heard[-1]["error"]["code"] == -32603
+    (turn,) = await process.journal.turns(peer.thread)
+    assert (await process.ended(turn.id)).state is TurnState.CANCELLED
+    assert spoken(await peer.prompt()) == "again"
