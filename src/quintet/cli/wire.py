@@ -74,6 +74,7 @@ async def _run(invocation: Invocation, stdio: Stdio) -> int:
             plan_if_new=kimi is not None and kimi.default_plan_mode,
             model=chosen[-1].reference,
             unsupported=chosen[-1].unsupported,
+            by_login=chosen[-1].by_login,
             agent=found.agent if found else None,
             subagents=found.subagents if found else (),
             hooks=hooks.hooks,

@@ -85,6 +85,7 @@ class Chosen(msgspec.Struct, frozen=True):
     reference: str = ""
     unsupported: str = ""
     config: Config = Config()
+    by_login: bool = False  # its provider is one that Kimi logs in to
 
 
 def read_kimi(*, text: str, file: str, share_dir: str) -> KimiConfig | None:
@@ -173,7 +174,7 @@ def _chosen(
         providers={**config.providers, name: settings},
         models={**config.models, reference: _model(kimi, entry, settings.kind, thinking=thinking)},
     )
-    return Chosen(reference, config=over)
+    return Chosen(reference, config=over, by_login=bool(provider.oauth))
 
 
 def _overridden(entry: KimiModel, env: Mapping[str, str]) -> KimiModel:

@@ -185,6 +185,8 @@ def failed(provider: str, failure: Failure, attempts: int) -> ProviderFailed:
     else:
         step = _STEPS.get(failure.reason, ProviderFailed.next_step)
     details: dict[str, object] = {"reason": failure.reason, "attempts": attempts}
+    if failure.status is not None:
+        details["status"] = failure.status
     if wait is not None:
         details["retry_after_s"] = round(wait, 1)
     return ProviderFailed(f"{provider} failed{tried}: {failure.words}.", next_step=step, **details)

@@ -53,6 +53,7 @@ class WireFlags(msgspec.Struct, frozen=True):
     subagents: tuple[Agent, ...] = ()  # of the agent's file
     hooks: tuple[Hook, ...] = ()  # of Kimi's configuration
     unsupported: str = ""  # why no model can be used, where its kind is not known here
+    by_login: bool = False  # the model's server is one that Kimi logs in to
     max_steps: int | None = None
     repeats: int = 0  # of each prompt, beyond the first time; below 0 without a number
     traced: bool = False  # what comes and goes is noted in the log
@@ -133,6 +134,7 @@ def wire_house(app: App, flags: WireFlags) -> House:
         repeats=flags.repeats,
         session=place.session,
         unsupported=flags.unsupported,
+        by_login=flags.by_login,
         fetch=lambda address, kind: _fetched(app, address, kind),
         commands=Commands(lambda: _skill_commands(app, flags)),
         deeds=lambda: _deeds(app, place),

@@ -429,6 +429,21 @@ def test_hooks_of_kimis_configuration_are_run_and_know_kimis_names(tmp_path: Pat
     assert "no event 'Lunch'" in (tmp_path / "home" / "quintet.log").read_text()
 
 
+@pytest.mark.req("wire:S40")
+@pytest.mark.parametrize(("status", "login", "code"), [(401, True, -32004), (401, False, -32003), (403, True, -32003)])
+def test_a_login_that_is_not_accepted_has_a_code_of_its_own(
+    tmp_path: Path, status: int, login: bool, code: int
+) -> None:
+    more = config_of(tmp_path)
+    if login:
+        more["providers"]["scripted_provider"]["oauth"] = {"storage": "file", "key": "oauth/kimi-code"}
+    with client(tmp_path, f"error: {status} no", "text: ok", providers=more["providers"]) as wire:
+        failed = wire.prompt("hi")
+        assert kinds(failed)[-3:] == ["StepInterrupted", "TurnEnd", "reply"]
+        assert (failed[-1]["error"]["code"], failed[-1]["error"]["data"]) == (code, None)
+        assert spoken(wire.prompt("again")) == "ok"
+
+
 def test_a_login_of_kimis_own_is_told_in_the_log(tmp_path: Path) -> None:
     more = config_of(tmp_path, "text: ok")
     more["providers"]["scripted_provider"]["oauth"] = {"storage": "file", "key": "oauth/kimi-code"}

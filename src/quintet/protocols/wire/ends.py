@@ -31,3 +31,8 @@ def result_of(finished: TurnFinished) -> wire.PromptResult:
     if finished.error.code == "step_limit":
         return wire.PromptResult("max_steps_reached", finished.steps)
     raise Failed(finished.error)
+
+
+def is_expired_login(failure: Exception) -> bool:
+    """For a server that is logged in to."""
+    return isinstance(failure, Failed) and failure.info.data.get("status") == 401

@@ -14,6 +14,10 @@ UNSET = "(none)/(none)"  # the reference of a client's configuration that names 
 
 IN_PROGRESS = "An agent turn is already in progress"
 NONE_IN_PROGRESS = "No agent turn is in progress"
+EXPIRED = (
+    "The model's server does not accept the login: it may have expired. Log in again with Kimi's own program, or give "
+    "the provider an api_key in Kimi's config.toml."
+)
 
 # By the code of a domain error; whatever has no row is internal.
 BY_CODE: dict[str, int] = {
@@ -31,6 +35,10 @@ class WrongState(Exception):
     """Not now: a turn runs, or none does."""
 
 
+class LoginExpired(Exception):
+    """The model's server, which Kimi logs in to, does not accept who asks."""
+
+
 class NotSupported(Exception):
     """The model lacks what the input needs."""
 
@@ -46,6 +54,8 @@ def errors(failure: BaseException, method: str) -> WireError:
             return _error(WRONG_STATE, str(failure))
         case NotSupported():
             return _error(NOT_SUPPORTED, str(failure))
+        case LoginExpired():
+            return _error(LOGIN_EXPIRED, EXPIRED)
         case Failed():
             return of_info(failure.info)
         case Overloaded():

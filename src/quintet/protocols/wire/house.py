@@ -60,6 +60,7 @@ class House:
         repeats: int = 0,
         session: str = "",
         unsupported: str = "",
+        by_login: bool = False,
         fetch: Fetch = no_fetch,
         log: Callable[[str], None] = lambda line: None,
         trace: Callable[[str], None] = lambda line: None,
@@ -81,6 +82,7 @@ class House:
         self._deeds = deeds  # what commands do on the disk; None where there is none
         self.leave_to_act = leave_to_act or Leave()
         self.unsupported = unsupported  # why the chosen model cannot be used, where its kind is not known here
+        self.by_login = by_login  # a key that its server does not accept is a login that has expired
         self.fetch = fetch  # what a client names by its address
         self.log = log
         self.trace = trace  # what comes and how it ends, where somebody looks for a mistake

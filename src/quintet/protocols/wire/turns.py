@@ -10,7 +10,8 @@ from quintet.domain.thread import Thread
 from quintet.engine.commands import Deed
 from quintet.protocols.wire import models as wire
 from quintet.protocols.wire.client import Client
-from quintet.protocols.wire.errors import NONE_IN_PROGRESS, Failed, WrongState
+from quintet.protocols.wire.ends import is_expired_login
+from quintet.protocols.wire.errors import NONE_IN_PROGRESS, Failed, LoginExpired, WrongState
 from quintet.protocols.wire.house import ME
 from quintet.protocols.wire.inputs import core_parts, plain_text
 from quintet.protocols.wire.leaving import played
@@ -36,6 +37,8 @@ async def prompt(call: Call[Client], params: wire.PromptParams) -> wire.PromptRe
             result = await played(running)
         except Exception as failure:
             client.house.trace(f"wire: the prompt has failed: {_why(failure)}")
+            if client.house.by_login and is_expired_login(failure):
+                raise LoginExpired from failure
             raise
         client.house.trace(f"wire: the prompt has ended: {result.status}")
         return result
