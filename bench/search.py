@@ -53,7 +53,9 @@ def plant(root: Path) -> None:
 
 
 class Context:
-    """The grep tool asks nothing of its surroundings."""
+    """All that the grep tool asks of its surroundings."""
+
+    directories: tuple[str, ...] = ()
 
 
 def alone_s(root: Path) -> float:
