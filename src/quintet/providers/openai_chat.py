@@ -7,6 +7,7 @@ videos there are two shapes, OpenAI's own for the formats that it knows and the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from quintet.domain.item import (
@@ -89,7 +90,7 @@ def _messages(run: Sequence[Item], turn: str, model: ModelInfo) -> list[dict[str
         case "result":
             return _results(run, model)
         case _:
-            return [message for item in run for message in _user(item, model)]
+            return _users(run, model)
 
 
 def _assistant(run: Sequence[Item], turn: str) -> list[dict[str, Any]]:
@@ -129,14 +130,26 @@ def _results(run: Sequence[Item], model: ModelInfo) -> list[dict[str, Any]]:
     return messages
 
 
-def _user(item: Item, model: ModelInfo) -> list[dict[str, Any]]:
-    match item.body:
-        case UserMessage(parts=parts):
-            return [{"role": "user", "content": _content(parts, model)}]
-        case Summary(text=text):
-            return [{"role": "user", "content": summary_text(text)}]
-        case _:
-            return []
+def _users(run: Sequence[Item], model: ModelInfo) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for kind, bodies in groupby((item.body for item in run), type):
+        if kind is UserMessage:
+            said = [_content(body.parts, model) for body in bodies if isinstance(body, UserMessage)]
+            messages.append({"role": "user", "content": _together(said)})
+        elif kind is Summary:
+            messages += [{"role": "user", "content": summary_text(b.text)} for b in bodies if isinstance(b, Summary)]
+    return messages
+
+
+def _together(said: list[str | list[dict[str, Any]]]) -> str | list[dict[str, Any]]:
+    """Inputs with no answer between them, since the first was cancelled, are one message: some servers want the sides
+    to take turns."""
+    if len(said) == 1:
+        return said[0]
+    blocks: list[dict[str, Any]] = []
+    for content in said:
+        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return blocks
 
 
 def _content(parts: Sequence[Part], model: ModelInfo) -> str | list[dict[str, Any]]:

@@ -115,6 +115,18 @@ async def test_a_key_goes_where_the_wire_wants_it_and_own_headers_go_before(kind
     assert KEY not in str(changed)
 
 
+@pytest.mark.req("wire:S36")
+async def test_inputs_with_no_answer_between_them_are_one_message(kind: ProviderKind) -> None:
+    items = items_of([Summary("foxes"), user_text("first"), user_text("second")], [])
+    body = dialect_of(kind).body(ModelRequest("m", "", items, (), "thr_1"), ModelInfo("far/m"))
+    told = [entry["content"] for entry in body["input" if kind is ProviderKind.OPENAI_RESPONSES else "messages"]]
+    words = [block["text"] for block in told[-1]]
+    if kind is ProviderKind.OPENAI_RESPONSES:  # its entries are a list, and no conversation that takes turns
+        assert words == ["second"]
+    else:
+        assert words[-2:] == ["first", "second"]
+
+
 async def test_the_beginning_of_a_body_does_not_change_while_a_thread_grows(kind: ProviderKind) -> None:
     dialect = dialect_of(kind)
     whole = items_of(FIRST, SECOND)
